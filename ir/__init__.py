@@ -1,0 +1,1 @@
+"""The dialects and what they share: index expressions, layouts, errors. Knows xDSL and NumPy, never torch."""
