@@ -1,0 +1,335 @@
+"""The `stepwell` dialect: the attributes that all levels share, and the one syntax for index expressions.
+
+`#stepwell.map` is an index map over expressions of `ir.expr`; `#stepwell.layout` carries sizes and strides of
+a tensor as eager would show them; `#stepwell.symbol` names a dynamic size with its guarded range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, TensorType
+from xdsl.ir import Attribute, Data, Dialect, Operation, SSAValue
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser, BaseParser, Parser, UnresolvedOperand
+from xdsl.printer import Printer
+
+from .expr import CONSTRUCTORS, Atom, Domain, Expr, ExprLike, as_expr, const, contiguous_strides, dim, symbol
+
+LeafParser: TypeAlias = Callable[[], Expr | None]
+
+# -- expression syntax -------------------------------------------------------------------------------
+
+
+def parse_expr(parser: BaseParser, leaf: LeafParser) -> Expr:
+    """`term ((+|-) term)*`, with `*`, `floordiv`, `ceildiv`, `mod` binding tighter."""
+    negative = parser.parse_optional_punctuation("-") is not None
+    total = _parse_term(parser, leaf)
+    total = -total if negative else total
+    while True:
+        if parser.parse_optional_punctuation("+"):
+            total = total + _parse_term(parser, leaf)
+        elif parser.parse_optional_punctuation("-"):
+            total = total - _parse_term(parser, leaf)
+        else:
+            return total
+
+
+def _parse_term(parser: BaseParser, leaf: LeafParser) -> Expr:
+    total = _parse_factor(parser, leaf)
+    while True:
+        if parser.parse_optional_punctuation("*"):
+            total = total * _parse_factor(parser, leaf)
+        elif operator := parser.parse_optional_keyword_in(("floordiv", "ceildiv", "mod")):
+            total = CONSTRUCTORS[operator](total, _parse_factor(parser, leaf))
+        else:
+            return total
+
+
+def _parse_factor(parser: BaseParser, leaf: LeafParser) -> Expr:
+    if parser.parse_optional_punctuation("("):
+        inner = parse_expr(parser, leaf)
+        parser.parse_punctuation(")")
+        return inner
+    if (value := parser.parse_optional_integer(allow_boolean=False, allow_negative=False)) is not None:
+        return const(value)
+    if operator := parser.parse_optional_keyword_in(("min", "max")):
+        parser.parse_punctuation("(")
+        first = parse_expr(parser, leaf)
+        parser.parse_punctuation(",")
+        second = parse_expr(parser, leaf)
+        parser.parse_punctuation(")")
+        return CONSTRUCTORS[operator](first, second)
+    found = leaf()
+    if found is None:
+        parser.raise_error("expected an integer, a dim, a symbol or an expression in parentheses")
+    return found
+
+
+def _named_leaf(parser: BaseParser) -> LeafParser:
+    """Leaves by name: `d3` is a dim, any other identifier a symbol."""
+
+    def leaf() -> Expr | None:
+        name = parser.parse_optional_identifier()
+        if name is None:
+            return None
+        return dim(int(name[1:])) if name[0] == "d" and name[1:].isdigit() else symbol(name)
+
+    return leaf
+
+
+def parse_expr_list(parser: BaseParser) -> tuple[Expr, ...]:
+    """`(expr, …)` with leaves by name."""
+    leaf = _named_leaf(parser)
+    return tuple(parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_expr(parser, leaf)))
+
+
+def expr_list_text(exprs: Iterable[Expr]) -> str:
+    return f"({', '.join(map(str, exprs))})"
+
+
+# -- #stepwell.map -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class IndexMap:
+    """`(d0, …, d{rank-1})[symbols] -> results`."""
+
+    rank: int
+    results: tuple[Expr, ...]
+
+    @staticmethod
+    def identity(rank: int) -> IndexMap:
+        return IndexMap(rank, tuple(dim(position) for position in range(rank)))
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        names = {name for result in self.results for name in result.symbols}
+        return tuple(sorted(names, key=lambda name: (len(name), name)))
+
+    def compose(self, inner: Sequence[Expr], rank: int) -> IndexMap:
+        """The map that applies `inner` (over `rank` dims) first."""
+        return IndexMap(rank, tuple(result.substitute_dims(list(inner)) for result in self.results))
+
+    def simplify(self, domain: Domain) -> IndexMap:
+        return IndexMap(self.rank, tuple(domain.simplify(result) for result in self.results))
+
+
+@irdl_attr_definition
+class MapAttr(Data[IndexMap]):
+    """An index map, e.g. `#stepwell.map<(d0, d1)[s0] -> (d0 * s0 + d1)>`."""
+
+    name = "stepwell.map"
+
+    @staticmethod
+    def of(rank: int, results: Iterable[ExprLike]) -> MapAttr:
+        return MapAttr(IndexMap(rank, tuple(as_expr(result) for result in results)))
+
+    @property
+    def results(self) -> tuple[Expr, ...]:
+        return self.data.results
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> IndexMap:
+        with parser.in_angle_brackets():
+            dims = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_identifier)
+            parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_identifier)
+            parser.parse_punctuation("->")
+            return IndexMap(len(dims), parse_expr_list(parser))
+
+    def print_parameter(self, printer: Printer) -> None:
+        dims = ", ".join(f"d{position}" for position in range(self.data.rank))
+        symbols = f"[{', '.join(self.data.symbols)}]" if self.data.symbols else ""
+        printer.print_string(f"<({dims}){symbols} -> {expr_list_text(self.data.results)}>")
+
+
+# -- #stepwell.layout --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes and strides (in elements) as expressions over symbols."""
+
+    sizes: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+
+
+@irdl_attr_definition
+class LayoutAttr(Data[Layout]):
+    """The encoding of a tensor type: sizes and strides as eager shows them, e.g.
+    `#stepwell.layout<(s0, 64), (64, 1)>`."""
+
+    name = "stepwell.layout"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Layout:
+        with parser.in_angle_brackets():
+            sizes = parse_expr_list(parser)
+            parser.parse_punctuation(",")
+            strides = parse_expr_list(parser)
+            if len(sizes) != len(strides):
+                parser.raise_error(f"layout: expected {len(sizes)} strides, got {len(strides)}")
+            return Layout(sizes, strides)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{expr_list_text(self.data.sizes)}, {expr_list_text(self.data.strides)}>")
+
+
+def tensor_type(
+    element: Attribute, sizes: Iterable[ExprLike], strides: Iterable[ExprLike] | None = None
+) -> TensorType[Attribute]:
+    """The tensor type with that element, sizes and strides (row-major when not given)."""
+    size_exprs = tuple(as_expr(size) for size in sizes)
+    stride_exprs = contiguous_strides(size_exprs) if strides is None else tuple(as_expr(s) for s in strides)
+    shape = [size.constant if size.is_constant else DYNAMIC_INDEX for size in size_exprs]
+    return TensorType(element, shape, LayoutAttr(Layout(size_exprs, stride_exprs)))
+
+
+def layout_of(type_: Attribute) -> Layout:
+    """Sizes and strides of a tensor type; one without encoding is static and row-major."""
+    assert isinstance(type_, TensorType)
+    if isinstance(type_.encoding, LayoutAttr):
+        return type_.encoding.data
+    sizes = tuple(const(size) for size in type_.get_shape())
+    return Layout(sizes, contiguous_strides(sizes))
+
+
+def sizes_of(type_: Attribute) -> tuple[Expr, ...]:
+    return layout_of(type_).sizes
+
+
+def strides_of(type_: Attribute) -> tuple[Expr, ...]:
+    return layout_of(type_).strides
+
+
+# -- #stepwell.symbol --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SymbolRange:
+    """A dynamic size: its name, its guarded bounds (None: unbounded) and a value seen, for cost models."""
+
+    name: str
+    low: int
+    high: int | None = None
+    hint: int | None = None
+
+
+@irdl_attr_definition
+class SymbolAttr(Data[SymbolRange]):
+    """A size symbol, e.g. `#stepwell.symbol<s0, 2, 4096, hint 256>`; the upper bound may be `?`."""
+
+    name = "stepwell.symbol"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> SymbolRange:
+        with parser.in_angle_brackets():
+            name = parser.parse_identifier()
+            parser.parse_punctuation(",")
+            low = parser.parse_integer()
+            parser.parse_punctuation(",")
+            high = None if parser.parse_optional_punctuation("?") else parser.parse_integer()
+            hint = None
+            if parser.parse_optional_punctuation(","):
+                parser.parse_keyword("hint")
+                hint = parser.parse_integer()
+            return SymbolRange(name, low, high, hint)
+
+    def print_parameter(self, printer: Printer) -> None:
+        data = self.data
+        hint = "" if data.hint is None else f", hint {data.hint}"
+        printer.print_string(f"<{data.name}, {data.low}, {'?' if data.high is None else data.high}{hint}>")
+
+
+# -- accesses: maps whose dims are SSA values --------------------------------------------------------
+
+
+def canonical_access(indices: Sequence[SSAValue], results: Sequence[Expr]) -> tuple[list[SSAValue], IndexMap]:
+    """The same access with each index used, once, in order of first appearance in the text."""
+    order: list[int] = []
+    by_value: dict[SSAValue, int] = {}
+
+    def note(leaf: Atom) -> str:
+        if leaf.kind == "dim":
+            position = by_value.setdefault(indices[leaf.args[0]], leaf.args[0])
+            if position not in order:
+                order.append(position)
+        return ""
+
+    for result in results:
+        result.render(note)
+    new_position = {indices[old]: new for new, old in enumerate(order)}
+    if order == list(range(len(indices))):
+        return list(indices), IndexMap(len(order), tuple(results))
+    renamed = tuple(
+        result.substitute(lambda leaf: dim(new_position[indices[leaf.args[0]]]) if leaf.kind == "dim" else None)
+        for result in results
+    )
+    return [indices[old] for old in order], IndexMap(len(order), renamed)
+
+
+def print_access(printer: Printer, indices: Sequence[SSAValue], access: IndexMap) -> None:
+    """`[%i * 64 + %j, 0]`: each result of the map, dims written as the SSA values they stand for."""
+
+    def leaf(atom: Atom) -> str:  # a dim between NULs, where the printer puts the value's name
+        return str(atom.args[0]) if atom.kind == "symbol" else f"\0{atom.args[0]}\0"
+
+    text = f"[{', '.join(result.render(leaf) for result in access.results)}]"
+    for position, piece in enumerate(text.split("\0")):
+        if position % 2:
+            printer.print_operand(indices[int(piece)])
+        else:
+            printer.print_string(piece)
+
+
+def parse_access(parser: Parser) -> tuple[list[SSAValue], IndexMap]:
+    """Reads what `print_access` wrote; the indices are resolved as `index` values."""
+    operands: list[UnresolvedOperand] = []
+    names: list[str] = []
+    named = _named_leaf(parser)
+
+    def leaf() -> Expr | None:
+        operand = parser.parse_optional_unresolved_operand()
+        if operand is None:
+            return named()
+        if operand.operand_name not in names:
+            names.append(operand.operand_name)
+            operands.append(operand)
+        return dim(names.index(operand.operand_name))
+
+    results = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_expr(parser, leaf))
+    indices = [parser.resolve_operand(operand, IndexType()) for operand in operands]
+    return indices, IndexMap(len(indices), tuple(results))
+
+
+# -- symbols of a function ---------------------------------------------------------------------------
+
+SYMBOLS = "stepwell.symbols"
+"""Attribute of a function: an array of `#stepwell.symbol`, one per leading `index` argument."""
+
+
+def symbol_ranges(op: Operation) -> dict[str, SymbolRange]:
+    """The symbols in scope at `op`: those of the nearest ancestor that declares any."""
+    current: Operation | None = op
+    while current is not None:
+        declared = current.attributes.get(SYMBOLS)
+        if declared is not None:
+            return {attr.data.name: attr.data for attr in declared}  # type: ignore[attr-defined]
+        current = current.parent_op()
+    return {}
+
+
+def symbol_intervals(op: Operation) -> dict[str, tuple[int | None, int | None]]:
+    return {name: (known.low, known.high) for name, known in symbol_ranges(op).items()}
+
+
+Stepwell = Dialect("stepwell", [], [MapAttr, LayoutAttr, SymbolAttr])
+
+__all__ = [
+    "SYMBOLS", "IndexMap", "Layout", "LayoutAttr", "MapAttr", "Stepwell", "SymbolAttr",
+    "SymbolRange", "canonical_access", "expr_list_text", "layout_of", "parse_access", "parse_expr",
+    "parse_expr_list", "print_access", "sizes_of", "strides_of", "symbol_intervals",
+    "symbol_ranges", "tensor_type",
+]  # fmt: skip

@@ -1,0 +1,41 @@
+"""The tile dialect: one program instance of a kernel, on blocks of values, for any target."""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from .ops import (
+    AssertOp,
+    BroadcastOp,
+    CompareOp,
+    ForOp,
+    GatherOp,
+    GridSizeOp,
+    IndexOp,
+    IotaOp,
+    KernelOp,
+    LoadOp,
+    PhiloxOp,
+    ProgramIdOp,
+    ReduceOp,
+    ScatterOp,
+    ScratchOp,
+    SelectOp,
+    StoreOp,
+    TransposeOp,
+    YieldOp,
+)
+
+Tile = Dialect(
+    "tile",
+    [
+        KernelOp, ProgramIdOp, GridSizeOp, ForOp, YieldOp, ScratchOp, LoadOp, StoreOp, GatherOp, ScatterOp,
+        IndexOp, IotaOp, BroadcastOp, TransposeOp, CompareOp, SelectOp, ReduceOp, AssertOp, PhiloxOp,
+    ],  # fmt: skip
+)
+
+__all__ = [
+    "AssertOp", "BroadcastOp", "CompareOp", "ForOp", "GatherOp", "GridSizeOp", "IndexOp", "IotaOp", "KernelOp",
+    "LoadOp", "PhiloxOp", "ProgramIdOp", "ReduceOp", "ScatterOp", "ScratchOp", "SelectOp", "StoreOp", "Tile",
+    "TransposeOp", "YieldOp",
+]  # fmt: skip
