@@ -33,8 +33,10 @@ class StepwellError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by keyword, because the default would call the constructor with `args` alone."""
-        fields = dict(expected=self.expected, got=self.got, hint=self.hint, location=self.location)
-        return partial(type(self), self.subject, **fields), ()
+        make = partial(
+            type(self), expected=self.expected, got=self.got, hint=self.hint, location=self.location
+        )
+        return make, (self.subject,)
 
 
 class FrontendError(StepwellError):
