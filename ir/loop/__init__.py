@@ -17,6 +17,7 @@ from .ops import (
     ReduceOp,
     WriteOp,
     YieldOp,
+    scalar_type,
 )
 
 Loop = Dialect(
@@ -26,5 +27,5 @@ Loop = Dialect(
 
 __all__ = [
     "AssertOp", "ForOp", "IndexOp", "KernelOp", "LocalOp", "Loop", "NestOp", "ParallelOp", "PhiloxOp",
-    "ReadOp", "ReduceOp", "WriteOp", "YieldOp",
+    "ReadOp", "ReduceOp", "WriteOp", "YieldOp", "scalar_type",
 ]  # fmt: skip

@@ -150,14 +150,18 @@ class KernelOp(IRDLOperation):
     ) -> KernelOp:
         """An empty kernel; index arguments for the symbols are appended to the given ones."""
         types = [*argument_types, *([INDEX] * len(symbols))]
-        properties: dict[str, Attribute] = {"sym_name": StringAttr(name), "grid": MapAttr.of(0, [grid])}
-        if errors:
-            properties["errors"] = ArrayAttr([StringAttr(text) for error in errors for text in error])
-        return KernelOp.create(
-            properties=properties,
+        kernel = KernelOp.create(
+            properties={"sym_name": StringAttr(name), "grid": MapAttr.of(0, [grid])},
             attributes={SYMBOLS: ArrayAttr([SymbolAttr(known) for known in symbols])} if symbols else {},
             regions=[Region(Block(arg_types=types)) for _ in range(1 + finish)],
         )
+        if errors:
+            kernel.set_errors(errors)
+        return kernel
+
+    def set_errors(self, errors: Iterable[tuple[str, str]]) -> None:
+        """Sets the table of (exception, message) that the codes of `tile.assert` count from 1."""
+        self.properties["errors"] = ArrayAttr([StringAttr(text) for error in errors for text in error])
 
     @property
     def block(self) -> Block:

@@ -1,0 +1,248 @@
+"""Turns nests of the loop level into `tile.for` loops, along lanes where the schedule says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...ir import loop, tile
+from ...ir.combiners import COMBINERS, Combiner
+from ...ir.expr import ONE, ZERO, Expr, dim, minimum, product
+from ...ir.tile.ops import INDEX
+from ..schedule.choose import block_width, leaf_lane
+from ..schedule.model import KernelModel, element_bits, is_leaf, local_strides
+from .block_builder import BlockBuilder, Buffer, Lane
+
+SCRATCH_BYTES = 128 * 1024
+"""The most that a program keeps in scratch per local."""
+
+RUN_LENGTH = 256
+"""Additions into one float accumulator before it is added to another one, so that errors stay small."""
+
+Body = Callable[[Sequence[SSAValue]], Sequence[SSAValue]]
+
+
+@dataclass(frozen=True)
+class Span:
+    """One loop to make: the loop index it runs and its bounds over `indices`, which are loop indices or tile values.
+
+    It advances by `width` lanes at a time or, where no lanes run, by `stride`.
+    """
+
+    index: SSAValue
+    low: Expr
+    high: Expr
+    indices: tuple[SSAValue, ...] = ()
+    width: int = 1
+    stride: int = 1
+
+    @staticmethod
+    def whole(index: SSAValue, size: Expr, width: int = 1) -> Span:
+        return Span(index, ZERO, size, (), width)
+
+
+class NestEmitter:
+    """Emits bodies of a loop kernel through a block builder."""
+
+    def __init__(self, builder: BlockBuilder, model: KernelModel, lanes: int, registers: int):
+        self.builder = builder
+        self.model = model
+        self.lanes = lanes
+        self.registers = registers
+
+    # -- bodies ----------------------------------------------------------------------------------
+
+    def ops(self, ops: Sequence[Operation]) -> None:
+        for op in ops:
+            handler = _NEST_HANDLERS.get(type(op))
+            if handler is not None:
+                handler(self, op)
+            elif not isinstance(op, loop.YieldOp):
+                self.builder.emit(op)
+
+    def body(self, block: Block) -> None:
+        self.ops(list(block.ops))
+
+    def values(self, operands: Sequence[SSAValue]) -> list[SSAValue]:
+        return [self.builder.values[operand] for operand in operands]
+
+    # -- loops -----------------------------------------------------------------------------------
+
+    def loops(self, spans: Sequence[Span], inits: Sequence[SSAValue], body: Body) -> Sequence[SSAValue]:
+        """Nested loops over the spans, carrying values through all of them."""
+        if not spans:
+            return body(inits)
+        first, *rest = spans
+        if first.width == 1 and first.high - first.low == ONE:
+            position = tile.IndexOp.make(self.resolved(first.indices), first.low, INDEX)
+            self.builder.values[first.index] = self.builder.add(position)
+            return self.loops(rest, inits, body)
+        masked = first.width > 1
+        step = first.width if masked else first.stride
+        made = tile.ForOp.make(self.resolved(first.indices), first.low, first.high, step, inits, masked=masked)
+        self.builder.append(made)
+        with self.builder.inside(made.block):
+            if masked:
+                with self.builder.along(Lane(first.index, made.index, first.width, made.mask)):
+                    results = self.loops(rest, made.carried, body)
+            else:
+                self.builder.values[first.index] = made.index
+                results = self.loops(rest, made.carried, body)
+            self.builder.append(tile.YieldOp.make(results))
+        return made.results
+
+    def resolved(self, indices: Sequence[SSAValue]) -> list[SSAValue]:
+        """Tile values of loop indices; tile values stand for themselves."""
+        return [self.builder.values.get(index, index) for index in indices]
+
+    def spans(self, nest: loop.NestOp) -> list[Span]:
+        """The loops of a nest: an innermost one runs along lanes unless an outer index already does."""
+        lane = self.lane_position(nest)
+        return [
+            Span.whole(index, size, self.width(size) if position == lane else 1)
+            for position, (index, size) in enumerate(zip(nest.indices, nest.sizes, strict=True))
+        ]
+
+    def lane_position(self, nest: loop.NestOp) -> int | None:
+        if self.builder.lane is not None or not nest.rank or not is_leaf(nest) or isinstance(nest, loop.ForOp):
+            return None
+        position = leaf_lane(nest, self.model)
+        return None if nest.sizes[position] == ONE else position
+
+    def width(self, size: Expr) -> int:
+        return block_width(size, self.model.hints, self.lanes, self.registers)
+
+    # -- nests -----------------------------------------------------------------------------------
+
+    def parallel(self, op: loop.ParallelOp) -> None:
+        def body(_: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self.body(op.block)
+            return ()
+
+        self.loops(self.spans(op), (), body)
+
+    def sequential(self, op: loop.ForOp) -> None:
+        def body(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self.builder.values.update(zip(op.carried, carried, strict=True))
+            self.body(op.block)
+            return self._to_width(self.values(op.block.last_op.operands))  # type: ignore[union-attr]
+
+        inits = self._to_width(self.values(op.inits))
+        results = self.loops(self.spans(op), inits, body)
+        self.builder.values.update(zip(op.results, results, strict=True))
+
+    def _to_width(self, values: Sequence[SSAValue]) -> list[SSAValue]:
+        """Carried values are blocks wherever lanes run outside of the loop."""
+        return [self.builder.broadcast(value, self.builder.width) for value in values]
+
+    def reduce(self, op: loop.ReduceOp) -> None:
+        spans = self.spans(op)
+        results = self.accumulate(op, spans, self.accumulators(op, spans))
+        self.bind_reduced(op, results, any(span.width > 1 for span in spans))
+
+    def bind_reduced(self, op: loop.ReduceOp, results: Sequence[SSAValue], across_lanes: bool) -> None:
+        """Makes accumulators the results of the reduction, combining their lanes if they are its own."""
+        if across_lanes:
+            results = self.reduce_lanes(combiners_of(op), results)
+        self.builder.values.update(zip(op.results, results, strict=True))
+
+    def reduce_lanes(self, combiners: Sequence[Combiner], values: Sequence[SSAValue]) -> list[SSAValue]:
+        results: list[SSAValue] = []
+        for combiner in combiners:
+            group = values[len(results) : len(results) + combiner.arity]
+            reduced = tile.ReduceOp.make(combiner.name, group)
+            self.builder.append(reduced)
+            results.extend(reduced.results)
+        return results
+
+    def accumulators(self, op: loop.ReduceOp, spans: Sequence[Span]) -> list[SSAValue]:
+        width = next((span.width for span in spans if span.width > 1), self.builder.width)
+        return self.builder.identities(combiners_of(op), op.result_types, width)
+
+    def accumulate(
+        self, op: loop.ReduceOp, spans: Sequence[Span], inits: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """Runs the reduction over the spans from `inits` on; long float sums go through a second accumulator."""
+        combiners = combiners_of(op)
+        own_lanes = any(span.width > 1 for span in spans)
+        runs = self._needs_runs(op, spans)
+        identities = self.accumulators(op, spans) if own_lanes or runs else []
+
+        def step(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self.body(op.block)
+            values = self._to_width(self.values(op.yielded.operands))
+            return self.builder.combine(combiners, carried, self._masked(values, identities) if own_lanes else values)
+
+        def run(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return self.builder.combine(combiners, carried, self.loops(inner, identities, step))
+
+        if not runs:
+            return self.loops(spans, inits, step)
+        outer, inner = split_runs(spans, self.model)
+        return self.loops(outer, inits, run)
+
+    def _masked(self, values: Sequence[SSAValue], identities: Sequence[SSAValue]) -> list[SSAValue]:
+        """Lanes beyond the end contribute the identity."""
+        mask = self.builder.mask
+        if mask is None:
+            return list(values)
+        pairs = zip(values, identities, strict=True)
+        return [self.builder.select(mask, value, identity) for value, identity in pairs]
+
+    def _needs_runs(self, op: loop.ReduceOp, spans: Sequence[Span]) -> bool:
+        sums_floats = any(
+            name == "add" and isinstance(type_, AnyFloat)
+            for name, type_ in zip(op.combiner_names, op.result_types, strict=False)
+        )
+        iterations = self.model.hints.volume(op.sizes) // max((span.width for span in spans), default=1)
+        return sums_floats and iterations > 2 * RUN_LENGTH
+
+    # -- locals ----------------------------------------------------------------------------------
+
+    def local(self, op: loop.LocalOp) -> None:
+        """A local lives in scratch; where lanes run outside of it, it holds one row per lane."""
+        if op.buffer in self.builder.buffers:  # too large for scratch: the schedule gave it a temporary
+            return
+        width = self.builder.width or 1
+        strides = tuple(stride * width for stride in local_strides(op))
+        scratch = tile.ScratchOp.make(op.buffer.type.element_type, product(op.sizes).constant * width)
+        lane_stride = ONE if width > 1 else ZERO
+        self.builder.buffers[op.buffer] = Buffer(self.builder.add(scratch), strides, lane_stride=lane_stride)
+
+
+def fits_scratch(op: loop.LocalOp, width: int) -> bool:
+    """Whether a program can keep the local, once per lane, in its scratch."""
+    size = product(op.sizes)
+    bits = element_bits(op.buffer.type.element_type)
+    return size.is_constant and size.constant * width * bits // 8 <= SCRATCH_BYTES
+
+
+def combiners_of(op: loop.ReduceOp) -> list[Combiner]:
+    return [COMBINERS[name] for name in op.combiner_names]
+
+
+def split_runs(spans: Sequence[Span], model: KernelModel) -> tuple[list[Span], list[Span]]:
+    """Loops outside and inside of one run of additions: the innermost long loop is cut into runs."""
+    position = max(
+        range(len(spans)), key=lambda k: (model.hints.size(spans[k].high - spans[k].low) // spans[k].width, k)
+    )
+    cut = spans[position]
+    if model.hints.size(cut.high - cut.low) // cut.width <= RUN_LENGTH and len(spans) > 1:
+        return list(spans[:1]), list(spans[1:])
+    length = RUN_LENGTH * cut.width
+    run = Block(arg_types=[INDEX]).args[0]  # a name for the index at which a run starts
+    end = cut.high.substitute_dims([dim(1 + k) for k in range(len(cut.indices))])
+    inner = Span(cut.index, dim(0), minimum(dim(0) + length, end), (run, *cut.indices), cut.width)
+    outer = Span(run, cut.low, cut.high, cut.indices, stride=length)
+    return [*spans[:position], outer], [inner, *spans[position + 1 :]]
+
+
+_NEST_HANDLERS: dict[type[Operation], Callable[..., None]] = {
+    loop.ParallelOp: NestEmitter.parallel,
+    loop.ReduceOp: NestEmitter.reduce,
+    loop.ForOp: NestEmitter.sequential,
+    loop.LocalOp: NestEmitter.local,
+}

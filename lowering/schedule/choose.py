@@ -1,0 +1,131 @@
+"""Chooses the lane dimension and the block width of a kernel by a cost model.
+
+The cost of a schedule counts executed instructions: an op that runs along lanes counts once per block, others
+once per iteration; a block access costs by its stride.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from ...ir import loop
+from ...ir.expr import ONE, ZERO, Expr
+from .model import Access, Hints, KernelModel, element_bits, is_leaf
+
+CONTIGUOUS, REPEATED, STRIDED = 1.0, 0.5, 16.0
+"""Cost of a block access whose lanes are neighbours, are one place, or lie apart."""
+
+LIGHT_REGISTERS, HEAVY_REGISTERS = 4, 2
+"""Registers per block: more in flight for memory-bound code, fewer where math functions need them."""
+
+
+@dataclass(frozen=True)
+class LaneChoice:
+    """`index` runs along lanes in the whole kernel; None: each innermost nest along one of its own."""
+
+    index: SSAValue | None
+    cost: float
+
+
+def access_cost(access: Access, index: SSAValue) -> float:
+    stride = access.stride(index)
+    if stride == ONE:
+        return CONTIGUOUS
+    return REPEATED if stride == ZERO else STRIDED
+
+
+def machine_lanes(model: KernelModel, vector_bits: int) -> int:
+    """Lanes of one register for the widest element that the kernel computes with."""
+    widest = 32
+    for access in model.accesses:
+        value = access.op.result if isinstance(access.op, loop.ReadOp) else access.op.value  # type: ignore[attr-defined]
+        if not isinstance(access.op, loop.ReadOp) or element_bits(value.type) == 64:
+            widest = max(widest, min(element_bits(value.type), 64))
+    return max(vector_bits // widest, 1)
+
+
+def is_heavy(model: KernelModel) -> bool:
+    """Whether the kernel evaluates math functions, whose expansions need many registers."""
+    return any(type(op).dialect_name() == "math" for op, _ in model.scalar_ops)
+
+
+def block_width(size: Expr, hints: Hints, lanes: int, registers: int) -> int:
+    """The widest block of whole registers that the size fills; below one register the next power of two."""
+    extent = hints.size(size)
+    if extent < lanes:
+        return max(2, 1 << max(extent - 1, 0).bit_length()) if size.is_constant else lanes
+    width = lanes * registers
+    while width > lanes and extent < 4 * width and (not size.is_constant or extent % width):
+        width //= 2
+    return width
+
+
+def leaf_lane(nest: loop.NestOp, model: KernelModel) -> int:
+    """The dimension of an innermost nest whose lanes make its accesses cheapest; the last at a tie."""
+    inside = [access for access in model.accesses if access.op.parent is nest.block]
+
+    def cost(position: int) -> tuple[float, int]:
+        index = nest.indices[position]
+        lanes_used = min(model.hints.size(nest.sizes[position]), 16)
+        total = sum(access_cost(access, index) for access in inside) + 1
+        return total / max(lanes_used, 1), -position
+
+    return min(range(nest.rank), key=cost)
+
+
+def choose_lane(parallel: loop.ParallelOp, model: KernelModel, lanes: int) -> LaneChoice:
+    """The cheapest lane: one of the parallel indices, or the innermost nests' own."""
+    choices = [_parallel_choice(parallel, position, model, lanes) for position in range(parallel.rank)]
+    if not is_leaf(parallel):
+        choices.append(LaneChoice(None, _row_cost(model, lanes)))
+    best = min(choices, key=lambda choice: choice.cost)
+    return best
+
+
+def _efficiency(extent: int, lanes: int) -> float:
+    """Share of lanes that do useful work."""
+    return extent / (-(-extent // lanes) * lanes)
+
+
+def _parallel_choice(parallel: loop.ParallelOp, position: int, model: KernelModel, lanes: int) -> LaneChoice:
+    index = parallel.indices[position]
+    useful = lanes * _efficiency(max(model.hints.size(parallel.sizes[position]), 1), lanes)
+    cost = sum(trips for _, trips in model.scalar_ops) / useful
+    cost += sum(access.trips * access_cost(access, index) for access in model.accesses) / useful
+    last = position == parallel.rank - 1
+    return LaneChoice(index, cost * (1.0 if last else 1.01))
+
+
+def _row_cost(model: KernelModel, lanes: int) -> float:
+    cost = 0.0
+    lane_of: dict[object, tuple[SSAValue, float]] = {}
+    for nest in _leaves(model.kernel):
+        position = leaf_lane(nest, model)
+        extent = max(model.hints.size(nest.sizes[position]), 1)
+        lane_of[nest.block] = (nest.indices[position], lanes * _efficiency(extent, lanes))
+        runs = _runs(nest, model)
+        cost += runs * 8  # combining lanes at the end of a row
+    for op, trips in model.scalar_ops:
+        cost += trips / lane_of[op.parent][1] if op.parent in lane_of else trips
+    for access in model.accesses:
+        if access.op.parent in lane_of:
+            index, useful = lane_of[access.op.parent]
+            cost += access.trips * access_cost(access, index) / useful
+        else:
+            cost += access.trips
+    return cost
+
+
+def _runs(nest: loop.NestOp, model: KernelModel) -> int:
+    """How often the nest is entered."""
+    runs, parent = 1, nest.parent_op()
+    while isinstance(parent, loop.NestOp):
+        runs *= model.hints.volume(parent.sizes)
+        parent = parent.parent_op()
+    return runs
+
+
+def _leaves(kernel: loop.KernelOp) -> list[loop.NestOp]:
+    return [op for op in kernel.body.walk() if isinstance(op, loop.NestOp) and is_leaf(op)]

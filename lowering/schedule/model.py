@@ -1,0 +1,143 @@
+"""What a schedule needs to know of a loop kernel: its nests, its accesses and how large things are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ...ir import loop
+from ...ir.expr import Expr, contiguous_strides, linearize
+from ...ir.loop.ops import AccessOp
+from ...ir.shapes import strides_of, symbol_ranges
+
+UNKNOWN_SIZE = 256
+"""What a size without hint is taken for."""
+
+
+def nests_of(block: Block) -> list[loop.NestOp]:
+    """The nests directly in a block."""
+    return [op for op in block.ops if isinstance(op, loop.NestOp)]
+
+
+def is_leaf(nest: loop.NestOp) -> bool:
+    return not nests_of(nest.block)
+
+
+def element_bits(type_: Attribute) -> int:
+    if isinstance(type_, IntegerType):
+        return max(type_.width.data, 8)
+    if isinstance(type_, IndexType):
+        return 64
+    return type_.bitwidth if isinstance(type_, AnyFloat) else 64
+
+
+@dataclass(frozen=True)
+class Hints:
+    """Likely values of sizes."""
+
+    values: Mapping[str, int]
+
+    @staticmethod
+    def at(op: Operation) -> Hints:
+        """Hints of the symbols in scope at an op."""
+        return Hints({name: known.hint for name, known in symbol_ranges(op).items() if known.hint is not None})
+
+    def size(self, expr: Expr) -> int:
+        """The likely value; dims count as 0, so a bound gives the length of the first piece."""
+        if expr.is_constant:
+            return expr.constant
+        return int(expr.evaluate(lambda leaf: 0 if leaf.kind == "dim" else self.values.get(leaf.args[0], UNKNOWN_SIZE)))
+
+    def volume(self, sizes: Sequence[Expr]) -> int:
+        total = 1
+        for size in sizes:
+            total *= max(self.size(size), 1)
+        return total
+
+
+@dataclass(frozen=True)
+class Access:
+    """A read or write, as an offset in elements over its own index operands."""
+
+    op: AccessOp
+    tensor: SSAValue
+    indices: Sequence[SSAValue]
+    offset: Expr
+    trips: int
+
+    def stride(self, index: SSAValue) -> Expr | None:
+        """Elements between neighbours along a loop index; None where the offset is not linear in it."""
+        for position, operand in enumerate(self.indices):
+            if operand is index:
+                return self.offset.coefficient(position)
+        return Expr(())
+
+
+class KernelModel:
+    """Accesses and op counts of a kernel, each with the number of times it runs."""
+
+    def __init__(self, kernel: loop.KernelOp):
+        self.kernel = kernel
+        self.hints = Hints.at(kernel)
+        self.layouts: dict[SSAValue, tuple[Expr, ...]] = {
+            destination: strides_of(result.type)
+            for destination, result in zip(kernel.block.args, kernel.results, strict=True)
+        }
+        self.accesses: list[Access] = []
+        self.scalar_ops: list[tuple[Operation, int]] = []
+        self._walk(kernel.block, 1)
+
+    def _walk(self, block: Block, trips: int) -> None:
+        for op in block.ops:
+            if isinstance(op, loop.NestOp):
+                self._walk(op.block, trips * self.hints.volume(op.sizes))
+            elif isinstance(op, loop.ReadOp | loop.WriteOp):
+                self._note_access(op, trips)
+            else:
+                self.scalar_ops.append((op, trips))
+
+    def _note_access(self, op: loop.ReadOp | loop.WriteOp, trips: int) -> None:
+        tensor = op.source if isinstance(op, loop.ReadOp) else op.target
+        offset = linearize(op.map.results, self.strides(tensor))
+        self.accesses.append(Access(op, tensor, list(op.indices), offset, trips))
+
+    def strides(self, tensor: SSAValue) -> tuple[Expr, ...]:
+        """Strides of a captured tensor, a destination or a local."""
+        known = self.layouts.get(tensor)
+        if known is None:
+            owner = tensor.owner
+            known = local_strides(owner) if isinstance(owner, loop.LocalOp) else strides_of(tensor.type)
+            self.layouts[tensor] = known
+        return known
+
+    @property
+    def work(self) -> int:
+        """Scalar ops and accesses that the kernel executes."""
+        return sum(trips for _, trips in self.scalar_ops) + sum(access.trips for access in self.accesses)
+
+
+def local_strides(local: loop.LocalOp) -> tuple[Expr, ...]:
+    """Row-major strides of a local buffer."""
+    return contiguous_strides(local.sizes)
+
+
+def captured(kernel: loop.KernelOp) -> list[SSAValue]:
+    """The tensors of the enclosing function that a kernel reads, in order of first use."""
+    inside = set(kernel.block.args)
+    found: dict[SSAValue, None] = {}
+    for op in kernel.body.walk():
+        if isinstance(op, loop.ReadOp) and op.source not in inside and not isinstance(op.source.owner, loop.LocalOp):
+            found.setdefault(op.source)
+    return list(found)
+
+
+def exprs_of(kernel: loop.KernelOp) -> Iterator[Expr]:
+    """All expressions of a kernel, for the symbols in them."""
+    for op in kernel.body.walk():
+        for name in ("extents", "access"):
+            attr = op.properties.get(name)
+            if attr is not None:
+                yield from attr.results  # type: ignore[attr-defined]
