@@ -17,6 +17,7 @@ from xdsl.parser import AttrParser, BaseParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from .expr import CONSTRUCTORS, Atom, Domain, Expr, ExprLike, as_expr, const, contiguous_strides, dim, symbol
+from .target import TargetAttr
 
 LeafParser: TypeAlias = Callable[[], Expr | None]
 
@@ -325,7 +326,7 @@ def symbol_intervals(op: Operation) -> dict[str, tuple[int | None, int | None]]:
     return {name: (known.low, known.high) for name, known in symbol_ranges(op).items()}
 
 
-Stepwell = Dialect("stepwell", [], [MapAttr, LayoutAttr, SymbolAttr])
+Stepwell = Dialect("stepwell", [], [MapAttr, LayoutAttr, SymbolAttr, TargetAttr])
 
 __all__ = [
     "SYMBOLS", "IndexMap", "Layout", "LayoutAttr", "MapAttr", "Stepwell", "SymbolAttr",
