@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, TensorType
@@ -69,7 +70,7 @@ def _parse_factor(parser: BaseParser, leaf: LeafParser) -> Expr:
     return found
 
 
-def _named_leaf(parser: BaseParser) -> LeafParser:
+def named_leaf(parser: BaseParser) -> LeafParser:
     """Leaves by name: `d3` is a dim, any other identifier a symbol."""
 
     def leaf() -> Expr | None:
@@ -83,7 +84,7 @@ def _named_leaf(parser: BaseParser) -> LeafParser:
 
 def parse_expr_list(parser: BaseParser) -> tuple[Expr, ...]:
     """`(expr, …)` with leaves by name."""
-    leaf = _named_leaf(parser)
+    leaf = named_leaf(parser)
     return tuple(parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_expr(parser, leaf)))
 
 
@@ -181,11 +182,23 @@ class LayoutAttr(Data[Layout]):
 def tensor_type(
     element: Attribute, sizes: Iterable[ExprLike], strides: Iterable[ExprLike] | None = None
 ) -> TensorType[Attribute]:
-    """The tensor type with that element, sizes and strides (row-major when not given)."""
+    """The tensor type with that element, sizes and strides (row-major when not given).
+
+    One that is static and row-major has no encoding, so that each type has one form.
+    """
     size_exprs = tuple(as_expr(size) for size in sizes)
-    stride_exprs = contiguous_strides(size_exprs) if strides is None else tuple(as_expr(s) for s in strides)
-    shape = [size.constant if size.is_constant else DYNAMIC_INDEX for size in size_exprs]
-    return TensorType(element, shape, LayoutAttr(Layout(size_exprs, stride_exprs)))
+    return _tensor_type(element, size_exprs, None if strides is None else tuple(as_expr(s) for s in strides))
+
+
+@lru_cache(maxsize=1 << 14)
+def _tensor_type(
+    element: Attribute, sizes: tuple[Expr, ...], strides: tuple[Expr, ...] | None
+) -> TensorType[Attribute]:
+    row_major = contiguous_strides(sizes)
+    shape = [size.constant if size.is_constant else DYNAMIC_INDEX for size in sizes]
+    if strides in (None, row_major) and DYNAMIC_INDEX not in shape:
+        return TensorType(element, shape)
+    return TensorType(element, shape, LayoutAttr(Layout(sizes, row_major if strides is None else strides)))
 
 
 def layout_of(type_: Attribute) -> Layout:
@@ -289,7 +302,7 @@ def parse_access(parser: Parser) -> tuple[list[SSAValue], IndexMap]:
     """Reads what `print_access` wrote; the indices are resolved as `index` values."""
     operands: list[UnresolvedOperand] = []
     names: list[str] = []
-    named = _named_leaf(parser)
+    named = named_leaf(parser)
 
     def leaf() -> Expr | None:
         operand = parser.parse_optional_unresolved_operand()
@@ -301,7 +314,7 @@ def parse_access(parser: Parser) -> tuple[list[SSAValue], IndexMap]:
         return dim(names.index(operand.operand_name))
 
     results = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_expr(parser, leaf))
-    indices = [parser.resolve_operand(operand, IndexType()) for operand in operands]
+    indices: list[SSAValue] = [parser.resolve_operand(operand, IndexType()) for operand in operands]
     return indices, IndexMap(len(indices), tuple(results))
 
 
@@ -330,7 +343,7 @@ Stepwell = Dialect("stepwell", [], [MapAttr, LayoutAttr, SymbolAttr, TargetAttr]
 
 __all__ = [
     "SYMBOLS", "IndexMap", "Layout", "LayoutAttr", "MapAttr", "Stepwell", "SymbolAttr",
-    "SymbolRange", "canonical_access", "expr_list_text", "layout_of", "parse_access", "parse_expr",
+    "SymbolRange", "canonical_access", "expr_list_text", "layout_of", "named_leaf", "parse_access", "parse_expr",
     "parse_expr_list", "print_access", "sizes_of", "strides_of", "symbol_intervals",
     "symbol_ranges", "tensor_type",
 ]  # fmt: skip

@@ -1,0 +1,166 @@
+"""The graph dialect: whole tensors as values, one class per op, families told apart by traits."""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect, Operation
+
+from ..dtypes import ForeignType
+from .attributes import Argument, Arguments, ArgumentsAttr, DataAttr, Named, OperandRef, TypedBytes
+from .base import GraphOp, integer_of, integers_of
+from .calls import (
+    EFFECTS,
+    CopyIntoOp,
+    ExternOp,
+)
+from .contractions import (
+    BatchMatmulOp,
+    MatmulOp,
+    ProductOp,
+)
+from .creation import (
+    ConstantOp,
+    FullOp,
+    IotaOp,
+    RandomOp,
+    SizeOp,
+    WeightOp,
+)
+from .elementwise import (
+    PREDICATES,
+    AbsOp,
+    AcoshOp,
+    AcosOp,
+    AddOp,
+    AndOp,
+    AsinhOp,
+    AsinOp,
+    Atan2Op,
+    AtanhOp,
+    AtanOp,
+    BinaryOp,
+    BitcastOp,
+    CeilOp,
+    CompareOp,
+    ConvertOp,
+    CopyOp,
+    CopySignOp,
+    CoshOp,
+    CosOp,
+    DivOp,
+    ElementwiseOp,
+    ErfcOp,
+    ErfOp,
+    Exp2Op,
+    Expm1Op,
+    ExpOp,
+    FloorDivOp,
+    FloorOp,
+    FmaOp,
+    FmodOp,
+    IsInfOp,
+    IsNanOp,
+    Log1pOp,
+    Log2Op,
+    Log10Op,
+    LogOp,
+    MaximumOp,
+    MinimumOp,
+    MulOp,
+    NegOp,
+    NotOp,
+    OrOp,
+    PowOp,
+    ReciprocalOp,
+    ReluOp,
+    RemainderOp,
+    RoundOp,
+    RsqrtOp,
+    SelectOp,
+    ShlOp,
+    ShrOp,
+    SigmoidOp,
+    SignBitOp,
+    SignOp,
+    SinhOp,
+    SinOp,
+    SqrtOp,
+    SubOp,
+    TanhOp,
+    TanOp,
+    TruncDivOp,
+    TruncOp,
+    UnaryOp,
+    XorOp,
+    with_element,
+)
+from .indexing import (
+    BOUNDS,
+    Bounds,
+    CatOp,
+    GatherOp,
+    IndexedOp,
+    IndexOp,
+    IndexPutOp,
+    InsertSliceOp,
+    PadOp,
+    ScatterOp,
+    index_position,
+    indexed_sizes,
+)
+from .reductions import (
+    AllOp,
+    AnyOp,
+    ArgMaxOp,
+    ArgMinOp,
+    IndexReductionOp,
+    MaxOp,
+    MinOp,
+    ProdOp,
+    ReductionOp,
+    ScanOp,
+    SumOp,
+)
+from .traits import Contraction, Creation, Elementwise, Reduction, View
+from .views import (
+    AsStridedOp,
+    BroadcastOp,
+    FlipOp,
+    PermuteOp,
+    ReshapeOp,
+    SliceOp,
+    ViewOp,
+    WindowOp,
+)
+
+OPERATIONS: list[type[Operation]] = [
+    ExpOp, Exp2Op, Expm1Op, LogOp, Log2Op, Log10Op, Log1pOp, SqrtOp, RsqrtOp, ReciprocalOp, SinOp,
+    CosOp, TanOp, AsinOp, AcosOp, AtanOp, SinhOp, CoshOp, TanhOp, AsinhOp, AcoshOp, AtanhOp, ErfOp,
+    ErfcOp, SigmoidOp, FloorOp, CeilOp, RoundOp, TruncOp, NegOp, AbsOp, SignOp, ReluOp, NotOp, IsNanOp,
+    IsInfOp, SignBitOp, AddOp, SubOp, MulOp, DivOp, FloorDivOp, TruncDivOp, RemainderOp, FmodOp, PowOp,
+    MaximumOp, MinimumOp, Atan2Op, CopySignOp, AndOp, OrOp, XorOp, ShlOp, ShrOp, CompareOp, SelectOp,
+    FmaOp, ConvertOp, BitcastOp, CopyOp, SumOp, ProdOp, MaxOp, MinOp, AnyOp, AllOp, ArgMaxOp, ArgMinOp,
+    ScanOp, PermuteOp, ReshapeOp, BroadcastOp, SliceOp, FlipOp, WindowOp, AsStridedOp, FullOp,
+    ConstantOp, WeightOp, IotaOp, SizeOp, RandomOp, GatherOp, IndexOp, IndexPutOp, ScatterOp,
+    InsertSliceOp, CatOp, PadOp, MatmulOp, BatchMatmulOp, ExternOp, CopyIntoOp,
+]  # fmt: skip
+
+Graph = Dialect("graph", OPERATIONS, [ForeignType, DataAttr, ArgumentsAttr])
+
+__all__ = [
+    "BOUNDS", "EFFECTS", "PREDICATES", "AbsOp", "AcosOp", "AcoshOp", "AddOp", "AllOp", "AndOp", "AnyOp",
+    "ArgMaxOp", "ArgMinOp", "Argument", "Arguments", "ArgumentsAttr", "AsStridedOp", "AsinOp",
+    "AsinhOp", "Atan2Op", "AtanOp", "AtanhOp", "BatchMatmulOp", "BinaryOp", "BitcastOp", "Bounds",
+    "BroadcastOp", "CatOp", "CeilOp", "CompareOp", "ConstantOp", "Contraction", "ConvertOp",
+    "CopyIntoOp", "CopyOp", "CopySignOp", "CosOp", "CoshOp", "Creation", "DataAttr", "DivOp",
+    "Elementwise", "ElementwiseOp", "ErfOp", "ErfcOp", "Exp2Op", "ExpOp", "Expm1Op", "ExternOp",
+    "FlipOp", "FloorDivOp", "FloorOp", "FmaOp", "FmodOp", "FullOp", "GatherOp", "Graph", "GraphOp",
+    "IndexOp", "IndexPutOp", "IndexReductionOp", "IndexedOp", "InsertSliceOp", "IotaOp", "IsInfOp",
+    "IsNanOp", "Log1pOp", "Log2Op", "Log10Op", "LogOp", "MatmulOp", "MaxOp", "MaximumOp", "MinOp",
+    "MinimumOp", "MulOp", "Named", "NegOp", "NotOp", "OperandRef", "OrOp", "PadOp", "PermuteOp",
+    "PowOp", "ProdOp", "ProductOp", "RandomOp", "ReciprocalOp", "Reduction", "ReductionOp", "ReluOp",
+    "RemainderOp", "ReshapeOp", "RoundOp", "RsqrtOp", "ScanOp", "ScatterOp", "SelectOp", "ShlOp",
+    "ShrOp", "SigmoidOp", "SignBitOp", "SignOp", "SinOp", "SinhOp", "SizeOp", "SliceOp", "SqrtOp",
+    "SubOp", "SumOp", "TanOp", "TanhOp", "TruncDivOp", "TruncOp", "TypedBytes", "UnaryOp", "View",
+    "ViewOp", "WeightOp", "WindowOp", "XorOp", "index_position", "indexed_sizes", "integer_of",
+    "integers_of", "with_element",
+]  # fmt: skip
