@@ -49,11 +49,14 @@ def identity_value(combiner: Combiner, element: Attribute) -> int | float:
     if isinstance(element, IndexType):
         element = IntegerType(64)
     if isinstance(element, IntegerType):
-        width = element.width.data
+        width: int = element.width.data
         if width == 1:  # a bool is 0 or 1, compared unsigned
-            return {"zero": 0, "one": 1, "lowest": 0, "highest": 1, "ones": 1}[combiner.identity]
+            bools = {"zero": 0, "one": 1, "lowest": 0, "highest": 1, "ones": 1}
+            return bools[combiner.identity]
         low, high = -(1 << (width - 1)), (1 << (width - 1)) - 1
-        return {"zero": 0, "one": 1, "lowest": low, "highest": high, "ones": -1}[combiner.identity]
+        integers = {"zero": 0, "one": 1, "lowest": low, "highest": high, "ones": -1}
+        return integers[combiner.identity]
     assert isinstance(element, AnyFloat)
     infinity = float("inf")
-    return {"zero": 0.0, "one": 1.0, "lowest": -infinity, "highest": infinity}[combiner.identity]
+    floats = {"zero": 0.0, "one": 1.0, "lowest": -infinity, "highest": infinity}
+    return floats[combiner.identity]

@@ -7,10 +7,10 @@ atoms, so equal polynomials are equal objects. This module knows nothing of xDSL
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from math import gcd
 from typing import Any, Union
 
 OPERATORS = ("floordiv", "ceildiv", "mod", "min", "max")
@@ -29,7 +29,7 @@ class Atom:
     @cached_property
     def key(self) -> tuple[Any, ...]:
         """Total order that is the same in every process."""
-        args = tuple(arg.key if isinstance(arg, Expr) else (arg,) for arg in self.args)
+        args: tuple[Any, ...] = tuple(arg.key if isinstance(arg, Expr) else (arg,) for arg in self.args)
         if self.kind == "symbol":
             args = (len(self.args[0]), *args)
         return (_KIND_ORDER[self.kind], *args)
@@ -213,8 +213,9 @@ class Expr:
         return total
 
     def substitute_dims(self, results: Mapping[int, ExprLike] | tuple[Expr, ...] | list[Expr]) -> Expr:
-        """Replaces dim k by `results[k]`."""
-        return self.substitute(lambda leaf: results[leaf.args[0]] if leaf.kind == "dim" else None)
+        """Replaces dim k by `results[k]`; dims without a result stay."""
+        known = results if isinstance(results, Mapping) else dict(enumerate(results))
+        return self.substitute(lambda leaf: known.get(leaf.args[0]) if leaf.kind == "dim" else None)
 
     def evaluate(self, value: Callable[[Atom], Any]) -> Any:
         """The value (an int, or whatever arithmetic type `value` returns) with floor division semantics."""
@@ -335,7 +336,7 @@ def floordiv(first: ExprLike, second: ExprLike) -> Expr:
     if rest.is_constant and second.is_constant:
         return quotient + rest.constant // second.constant
     if second.is_constant:
-        common = gcd(second.constant, *(coefficient for monomial, coefficient in rest.terms if monomial))
+        common = math.gcd(second.constant, *(coefficient for monomial, coefficient in rest.terms if monomial))
         if common > 1:  # (4 a + 3) floordiv 8 = a floordiv 2, since the constant cannot carry
             rest = split_by(rest, const(common))[0]
             second = const(second.constant // common)
@@ -371,8 +372,8 @@ def mod(first: ExprLike, second: ExprLike) -> Expr:
     if second == ONE or not rest.terms:
         return ZERO
     if second.is_constant:
-        common = gcd(second.constant, *(coefficient for monomial, coefficient in rest.terms if monomial))
-        if common > 1 and common == gcd(common, rest.constant_term):  # (4 a) mod 8 = 4 (a mod 2)
+        common = math.gcd(second.constant, *(coefficient for monomial, coefficient in rest.terms if monomial))
+        if common > 1 and common == math.gcd(common, rest.constant_term):  # (4 a) mod 8 = 4 (a mod 2)
             return mod(split_by(rest, const(common))[0], const(second.constant // common)) * common
     atom = rest.as_atom
     if atom is not None and atom.kind == "mod" and exact_quotient(atom.args[1], second) is not None:
@@ -492,7 +493,7 @@ class Domain:
                 end = extent - 1
             else:
                 return None
-            expr = expr.substitute(lambda leaf, p=position, e=end: e if leaf.kind == "dim" and leaf.args[0] == p else None)  # type: ignore[misc]
+            expr = expr.substitute_dims({position: end})
         return expr
 
     def is_less(self, first: Expr, second: Expr) -> bool:
@@ -545,16 +546,9 @@ def _rejoin(expr: Expr) -> Expr:
 
 
 def _multiply(first: Interval, second: Interval) -> Interval:
-    if first == (0, 0) or second == (0, 0):
-        return 0, 0
     products = [_bound_product(a, b, i, j) for i, a in enumerate(first) for j, b in enumerate(second)]
-    lows = [value for value in products if value != float("inf")]
-    highs = [value for value in products if value != float("-inf")]
-    low, high = min(lows, default=float("-inf")), max(highs, default=float("inf"))
-    return (
-        None if low == float("-inf") else int(low),
-        None if high == float("inf") or len(highs) < len(products) and high == float("inf") else int(high),
-    )
+    low, high = min(products), max(products)
+    return None if low == -math.inf else int(low), None if high == math.inf else int(high)
 
 
 def _bound_product(first: int | None, second: int | None, first_end: int, second_end: int) -> float | int:
@@ -566,16 +560,23 @@ def _bound_product(first: int | None, second: int | None, first_end: int, second
     signs = 1
     for value, end in ((first, first_end), (second, second_end)):
         signs *= (1 if end else -1) if value is None else (1 if value > 0 else -1)
-    return float("inf") if signs > 0 else float("-inf")
+    return math.inf if signs > 0 else -math.inf
 
 
 def _floordiv_interval(first: Interval, second: Interval) -> Interval:
     """Second is positive; the least quotient of a negative number has the least divisor."""
     least = 1 if second[0] is None else max(second[0], 1)
-    most = second[1]
-    low = None if first[0] is None else first[0] // (least if first[0] < 0 else most) if most or first[0] < 0 else 0
-    high = None if first[1] is None else first[1] // least if first[1] >= 0 else first[1] // most if most else -1
-    return low, high
+    return (
+        None if first[0] is None else _quotient(first[0], second[1] if first[0] >= 0 else least),
+        None if first[1] is None else _quotient(first[1], least if first[1] >= 0 else second[1]),
+    )
+
+
+def _quotient(value: int, divisor: int | None) -> int:
+    """`value // divisor`, where a divisor of None is arbitrarily large."""
+    if divisor:
+        return value // divisor
+    return 0 if value >= 0 else -1
 
 
 def _ceildiv_interval(first: Interval, second: Interval) -> Interval:

@@ -1,4 +1,66 @@
-"""The table of passes. It holds names only, so that `xdsl-opt` can list every pass without importing one."""
+"""The table of passes, and the pipelines: ordered lists of pass names, one per target.
 
-PASSES: dict[str, tuple[str, str]] = {}
+The table holds names only, so that `xdsl-opt` can list every pass without importing one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.context import Context
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.passes import ModulePass
+
+PASSES: dict[str, tuple[str, str]] = {
+    "convert-loop-to-tile": ("convert.loop_to_tile", "ConvertLoopToTile"),
+}
 """Pass → module of this package and the class in it: `graph-fold-constants` is `graph.fold_constants`."""
+
+STOCK_PASSES = {
+    "cse": "common_subexpression_elimination.CommonSubexpressionElimination",
+    "dce": "dead_code_elimination.DeadCodeElimination",
+}
+"""Passes of xDSL that the pipelines use."""
+
+Stage = tuple[str, tuple[str, ...]]
+"""A named stretch of a pipeline. After each stage the IR can be dumped, replaced or extended under that name."""
+
+CPU: tuple[Stage, ...] = (("tile", ("convert-loop-to-tile",)),)
+"""From a graph to kernels and a host function, on the CPU."""
+
+
+def make_pass(name: str) -> ModulePass:
+    """An instance of the pass of that name, ours or one of xDSL's that a pipeline uses."""
+    if name in PASSES:
+        module, cls = PASSES[name]
+        found = getattr(import_module(f".{module}", __package__), cls)
+    else:
+        module, cls = STOCK_PASSES[name].rsplit(".", 1)
+        found = getattr(import_module(f"xdsl.transforms.{module}"), cls)
+    made: ModulePass = found()
+    return made
+
+
+def run(
+    context: Context,
+    module: ModuleOp,
+    pipeline: Sequence[Stage] = CPU,
+    *,
+    extra: Mapping[str, Sequence[ModulePass]] | None = None,
+    before: Callable[[str], None] | None = None,
+    after: Callable[[str, ModuleOp], None] | None = None,
+) -> None:
+    """Runs a pipeline in place. `extra` holds further passes by the stage after which they run; `before` is told
+    each pass before it runs, `after` each stage with its IR."""
+    for stage, names in pipeline:
+        passes = [(name, make_pass(name)) for name in names]
+        passes += [(added.name, added) for added in (extra or {}).get(stage, ())]
+        for name, instance in passes:
+            if before is not None:
+                before(name)
+            instance.apply(context, module)
+        if after is not None:
+            after(stage, module)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -27,10 +28,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
+    AttrSizedOperandSegments,
     IRDLOperation,
-    opt_operand_def,
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -38,7 +40,6 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
     var_result_def,
-    AttrSizedOperandSegments,
 )
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
@@ -203,10 +204,12 @@ class KernelOp(IRDLOperation):
         return kernel
 
 
+@cache
 def _index_attr(value: int) -> IntegerAttr[IntegerType]:
     return IntegerAttr(value, 64)
 
 
+@cache
 def destination_type(tensor: Attribute) -> MemRefType[Attribute]:
     """The buffer type under which a kernel's body writes a result of that tensor type."""
     assert isinstance(tensor, TensorType)
@@ -247,6 +250,12 @@ class NestOp(IRDLOperation, ABC):
 
 
 def extents_attr(sizes: Iterable[ExprLike]) -> MapAttr:
+    """The extents of a nest as an attribute."""
+    return _extents(tuple(sizes))
+
+
+@cache
+def _extents(sizes: tuple[ExprLike, ...]) -> MapAttr:
     return MapAttr.of(0, sizes)
 
 
@@ -257,9 +266,7 @@ def _print_space(printer: Printer, op: NestOp) -> None:
 
 
 def _parse_space(parser: Parser) -> tuple[list[Parser.Argument], MapAttr]:
-    names = parser.parse_comma_separated_list(
-        parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False)
-    )
+    names = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False))
     parser.parse_keyword("to")
     return [name.resolve(INDEX) for name in names], extents_attr(parse_expr_list(parser))
 
@@ -367,9 +374,7 @@ class ReduceOp(NestOp):
         arguments, extents = _parse_space(parser)
         names = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_identifier)
         parser.parse_punctuation("->")
-        types = parser.parse_optional_undelimited_comma_separated_list(
-            parser.parse_optional_type, parser.parse_type
-        )
+        types = parser.parse_optional_undelimited_comma_separated_list(parser.parse_optional_type, parser.parse_type)
         region = parser.parse_region(arguments)
         return cls.create(
             properties={"extents": extents, "combiners": combiners_attr(names)},
@@ -630,15 +635,19 @@ class ReadOp(AccessOp):
     def parse(cls, parser: Parser) -> ReadOp:
         source = parser.parse_unresolved_operand()
         indices, map_ = parse_access(parser)
-        guard = parser.parse_operand() if parser.parse_optional_keyword("if") else None
+        guard = parser.parse_operand(i1) if parser.parse_optional_keyword("if") else None
         if guard is not None:
             parser.parse_keyword("else")
-        other = parser.parse_operand() if guard is not None else None
+        other = parser.parse_unresolved_operand() if guard is not None else None
         parser.parse_punctuation(":")
-        value = parser.resolve_operand(source, parser.parse_type())
-        return ReadOp.make(value, indices, map_.results, guard, other)
+        type_ = parser.parse_type()
+        value = parser.resolve_operand(source, type_)
+        element = scalar_type(type_.element_type)  # type: ignore[attr-defined]
+        resolved = None if other is None else parser.resolve_operand(other, element)
+        return ReadOp.make(value, indices, map_.results, guard, resolved)
 
 
+@cache
 def _segments(*sizes: int) -> Attribute:
     return DenseArrayBase.from_list(i32, list(sizes))
 
@@ -699,14 +708,16 @@ class WriteOp(AccessOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> WriteOp:
-        value = parser.parse_operand()
+        value = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
-        target = parser.parse_operand()
+        target = parser.parse_unresolved_operand()
         indices, map_ = parse_access(parser)
         combiner = parser.parse_optional_keyword_in(tuple(COMBINERS))
         parser.parse_punctuation(":")
-        parser.parse_type()
-        return WriteOp.make(value, target, indices, map_.results, combiner)
+        type_ = parser.parse_type()
+        element = scalar_type(type_.element_type)  # type: ignore[attr-defined]
+        buffer = parser.resolve_operand(target, type_)
+        return WriteOp.make(parser.resolve_operand(value, element), buffer, indices, map_.results, combiner)
 
 
 @irdl_op_definition
@@ -804,9 +815,7 @@ class PhiloxOp(IRDLOperation):
 
     @staticmethod
     def make(seed: SSAValue, counter: SSAValue, stream: int) -> PhiloxOp:
-        return PhiloxOp.create(
-            operands=[seed, counter], properties={"stream": _index_attr(stream)}, result_types=[i32]
-        )
+        return PhiloxOp.create(operands=[seed, counter], properties={"stream": _index_attr(stream)}, result_types=[i32])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -817,9 +826,9 @@ class PhiloxOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> PhiloxOp:
-        seed = parser.parse_operand()
+        seed = parser.parse_operand(i64)
         parser.parse_punctuation(",")
-        counter = parser.parse_operand()
+        counter = parser.parse_operand(i64)
         parser.parse_keyword("stream")
         stream = parser.parse_integer()
         parser.parse_punctuation(":")

@@ -29,9 +29,26 @@ from .ops import (
 Tile = Dialect(
     "tile",
     [
-        KernelOp, ProgramIdOp, GridSizeOp, ForOp, YieldOp, ScratchOp, LoadOp, StoreOp, GatherOp, ScatterOp,
-        IndexOp, IotaOp, BroadcastOp, TransposeOp, CompareOp, SelectOp, ReduceOp, AssertOp, PhiloxOp,
-    ],  # fmt: skip
+        KernelOp,
+        ProgramIdOp,
+        GridSizeOp,
+        ForOp,
+        YieldOp,
+        ScratchOp,
+        LoadOp,
+        StoreOp,
+        GatherOp,
+        ScatterOp,
+        IndexOp,
+        IotaOp,
+        BroadcastOp,
+        TransposeOp,
+        CompareOp,
+        SelectOp,
+        ReduceOp,
+        AssertOp,
+        PhiloxOp,
+    ],
 )
 
 __all__ = [

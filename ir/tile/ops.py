@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -74,10 +75,29 @@ from ..shapes import (
 
 INDEX = IndexType()
 
-FLOAT_PREDICATES = ("oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno")
+FLOAT_PREDICATES = (
+    "oeq",
+    "ogt",
+    "oge",
+    "olt",
+    "ole",
+    "one",
+    "ord",
+    "ueq",
+    "ugt",
+    "uge",
+    "ult",
+    "ule",
+    "une",
+    "uno",
+)
 INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 
+# Attributes are immutable and cost 40 µs each to make, so those of which every kernel has many are made once.
+
+
+@cache
 def buffer_type(element: Attribute) -> MemRefType[Attribute]:
     """The type of a flat buffer of such elements."""
     return MemRefType(element, [DYNAMIC_INDEX])
@@ -85,7 +105,12 @@ def buffer_type(element: Attribute) -> MemRefType[Attribute]:
 
 def block_type(element: Attribute, shape: Sequence[int]) -> Attribute:
     """The type of a block: the element itself at rank 0."""
-    return VectorType(element, shape) if shape else element
+    return _vector_type(element, tuple(shape)) if shape else element
+
+
+@cache
+def _vector_type(element: Attribute, shape: tuple[int, ...]) -> VectorType[Attribute]:
+    return VectorType(element, shape)
 
 
 def shape_of(type_: Attribute) -> tuple[int, ...]:
@@ -96,12 +121,29 @@ def element_of(type_: Attribute) -> Attribute:
     return type_.element_type if isinstance(type_, VectorType | MemRefType) else type_
 
 
+@cache
 def _segments(*sizes: int) -> DenseArrayBase[IntegerType]:
     return DenseArrayBase.from_list(i32, list(sizes))
 
 
+@cache
 def _integer(value: int) -> IntegerAttr[IntegerType]:
     return IntegerAttr(value, 64)
+
+
+@cache
+def _strides(strides: tuple[ExprLike, ...]) -> MapAttr:
+    return MapAttr.of(0, strides)
+
+
+@cache
+def _dims(dims: tuple[int, ...]) -> DenseArrayBase[IntegerType]:
+    return DenseArrayBase.from_list(i64, list(dims))
+
+
+@cache
+def _text(text: str) -> StringAttr:
+    return StringAttr(text)
 
 
 def _optional(value: SSAValue | None) -> list[SSAValue]:
@@ -314,7 +356,7 @@ class ForOp(IRDLOperation):
         """An empty loop; its body still needs its `tile.yield`. Bounds are over `indices` and symbols."""
         used, map_ = canonical_access(indices, [as_expr(low), as_expr(high)])
         types = [init.type for init in inits]
-        mask = [VectorType(i1, [step])] if masked else []
+        mask = [block_type(i1, [step])] if masked else []
         return ForOp.create(
             operands=[*used, *inits],
             properties={
@@ -401,7 +443,12 @@ class ForOp(IRDLOperation):
         carried, inits = _parse_carried(parser) if parser.parse_optional_keyword("carry") else ([], [])
         shifted = high.compose([dim(low.rank + position) for position in range(high.rank)], low.rank + high.rank)
         loop = ForOp.make(
-            [*low_indices, *high_indices], low.results[0], shifted.results[0], step, inits, masked=len(names) == 2
+            [*low_indices, *high_indices],
+            low.results[0],
+            shifted.results[0],
+            step,
+            inits,
+            masked=len(names) == 2,
         )
         types = [argument.type for argument in loop.block.args[: len(names)]]
         arguments = [name.resolve(type_) for name, type_ in zip(names, types, strict=True)]
@@ -572,7 +619,7 @@ class LoadOp(BlockAccessOp):
             operands=[buffer, *used, *_optional(mask), *_optional(other)],
             properties={
                 "access": MapAttr(map_),
-                "strides": MapAttr.of(0, strides),
+                "strides": _strides(tuple(strides)),
                 "operandSegmentSizes": _segments(1, len(used), int(mask is not None), int(other is not None)),
             },
             result_types=[block_type(element_of(buffer.type), shape)],
@@ -655,11 +702,11 @@ class StoreOp(BlockAccessOp):
         used, map_ = canonical_access(indices, [as_expr(offset)])
         properties: dict[str, Attribute] = {
             "access": MapAttr(map_),
-            "strides": MapAttr.of(0, strides),
+            "strides": _strides(tuple(strides)),
             "operandSegmentSizes": _segments(1, 1, len(used), int(mask is not None)),
         }
         if combiner is not None:
-            properties["combiner"] = StringAttr(combiner)
+            properties["combiner"] = _text(combiner)
         return StoreOp.create(operands=[value, buffer, *used, *_optional(mask)], properties=properties)
 
     def verify_(self) -> None:
@@ -748,7 +795,9 @@ class GatherOp(IRDLOperation):
     def verify_(self) -> None:
         expected = block_type(element_of(self.buffer.type), shape_of(self.offsets.type))
         if element_of(self.offsets.type) != i64 or self.result.type != expected:
-            raise VerifyException(f"tile.gather: expected i64 offsets and a result of {expected}, got {self.result.type}")
+            raise VerifyException(
+                f"tile.gather: expected i64 offsets and a result of {expected}, got {self.result.type}"
+            )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -811,14 +860,16 @@ class ScatterOp(IRDLOperation):
     ) -> ScatterOp:
         properties: dict[str, Attribute] = {"operandSegmentSizes": _segments(1, 1, 1, int(mask is not None))}
         if combiner is not None:
-            properties["combiner"] = StringAttr(combiner)
+            properties["combiner"] = _text(combiner)
         return ScatterOp.create(operands=[value, buffer, offsets, *_optional(mask)], properties=properties)
 
     def verify_(self) -> None:
         _verify_combiner(self, self.combiner)
         expected = block_type(element_of(self.buffer.type), shape_of(self.offsets.type))
         if element_of(self.offsets.type) != i64 or self.value.type != expected:
-            raise VerifyException(f"tile.scatter: expected i64 offsets and a value of {expected}, got {self.value.type}")
+            raise VerifyException(
+                f"tile.scatter: expected i64 offsets and a value of {expected}, got {self.value.type}"
+            )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -886,7 +937,9 @@ class IndexOp(IRDLOperation):
         if self.result.type not in (i64, INDEX):
             raise VerifyException(f"tile.index: expected a result of type i64 or index, got {self.result.type}")
         if len(self.access.results) != 1 or self.access.data.rank != len(self.indices):
-            raise VerifyException(f"tile.index: expected one expression over {len(self.indices)} indices, got {self.access}")
+            raise VerifyException(
+                f"tile.index: expected one expression over {len(self.indices)} indices, got {self.access}"
+            )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -920,7 +973,7 @@ class IotaOp(IRDLOperation):
 
     @staticmethod
     def make(shape: Sequence[int], dimension: int = 0) -> IotaOp:
-        return IotaOp.create(properties={"dimension": _integer(dimension)}, result_types=[VectorType(i64, shape)])
+        return IotaOp.create(properties={"dimension": _integer(dimension)}, result_types=[block_type(i64, shape)])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.dimension.value.data} : ")
@@ -957,7 +1010,7 @@ class BroadcastOp(IRDLOperation):
     def make(operand: SSAValue, shape: Sequence[int], dims: Sequence[int] = ()) -> BroadcastOp:
         return BroadcastOp.create(
             operands=[operand],
-            properties={"dims": DenseArrayBase.from_list(i64, list(dims))},
+            properties={"dims": _dims(tuple(dims))},
             result_types=[block_type(element_of(operand.type), shape)],
         )
 
@@ -1045,7 +1098,7 @@ class CompareOp(IRDLOperation):
     def make(predicate: str, lhs: SSAValue, rhs: SSAValue) -> CompareOp:
         return CompareOp.create(
             operands=[lhs, rhs],
-            properties={"predicate": StringAttr(predicate)},
+            properties={"predicate": _text(predicate)},
             result_types=[_mask_type(lhs.type)],
         )
 
@@ -1101,7 +1154,9 @@ class SelectOp(IRDLOperation):
         if self.lhs.type != self.result.type or self.rhs.type != self.result.type:
             raise VerifyException(f"tile.select: expected both values of {self.result.type}")
         if self.condition.type not in (i1, _mask_type(self.result.type)):
-            raise VerifyException(f"tile.select: expected i1 or {_mask_type(self.result.type)}, got {self.condition.type}")
+            raise VerifyException(
+                f"tile.select: expected i1 or {_mask_type(self.result.type)}, got {self.condition.type}"
+            )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -1146,7 +1201,7 @@ class ReduceOp(IRDLOperation):
         del shape[dimension]
         return ReduceOp.create(
             operands=list(values),
-            properties={"combiner": StringAttr(combiner), "dimension": _integer(dimension)},
+            properties={"combiner": _text(combiner), "dimension": _integer(dimension)},
             result_types=[block_type(element_of(value.type), shape) for value in values],
         )
 
@@ -1154,7 +1209,9 @@ class ReduceOp(IRDLOperation):
         _verify_combiner(self, self.combiner)
         arity = COMBINERS[self.combiner.data].arity
         if len(self.values) != arity:
-            raise VerifyException(f"tile.reduce: expected {arity} operands for {self.combiner.data}, got {len(self.values)}")
+            raise VerifyException(
+                f"tile.reduce: expected {arity} operands for {self.combiner.data}, got {len(self.values)}"
+            )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.combiner.data} ")
@@ -1198,7 +1255,10 @@ class AssertOp(IRDLOperation):
     def make(condition: SSAValue, value: SSAValue, code: int, mask: SSAValue | None = None) -> AssertOp:
         return AssertOp.create(
             operands=[condition, value, *_optional(mask)],
-            properties={"code": _integer(code), "operandSegmentSizes": _segments(1, 1, int(mask is not None))},
+            properties={
+                "code": _integer(code),
+                "operandSegmentSizes": _segments(1, 1, int(mask is not None)),
+            },
         )
 
     def verify_(self) -> None:
@@ -1271,7 +1331,7 @@ class PhiloxOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> PhiloxOp:
-        seed = parser.parse_operand()
+        seed = parser.parse_operand(i64)
         parser.parse_punctuation(",")
         counter = parser.parse_unresolved_operand()
         parser.parse_keyword("stream")

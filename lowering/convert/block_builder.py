@@ -6,12 +6,24 @@ scalars and are broadcast where they meet a block. This file knows nothing of gr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, VectorType, i1, i64
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    VectorType,
+    i1,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...ir import loop, tile
@@ -72,7 +84,7 @@ class BlockBuilder:
         self.buffers: dict[SSAValue, Buffer] = dict(buffers)
         self.errors = errors
         self.lane: Lane | None = None
-        self.location = None
+        self.location: LocationAttr | None = None
 
     # -- plumbing --------------------------------------------------------------------------------
 
@@ -115,8 +127,11 @@ class BlockBuilder:
 
     def constant(self, value: float, element: Attribute) -> SSAValue:
         if isinstance(element, IntegerType | IndexType):
-            return self.add(arith.ConstantOp(IntegerAttr(int(value), element)))
-        return self.add(arith.ConstantOp(FloatAttr(float(value), element)))  # type: ignore[arg-type]
+            attr: Attribute = IntegerAttr(int(value), element)
+        else:
+            assert isinstance(element, AnyFloat)
+            attr = FloatAttr(float(value), element)
+        return self.add(arith.ConstantOp.create(properties={"value": attr}, result_types=[element]))
 
     def broadcast(self, value: SSAValue, width: int | None) -> SSAValue:
         """The value as a block of that width; blocks and `None` leave it as it is."""
@@ -253,9 +268,7 @@ class BlockBuilder:
         operands = self.aligned([self.values[operand] for operand in op.operands])
         shape = next((shape_of(operand.type) for operand in operands if shape_of(operand.type)), ())
         types = [block_type(result.type, shape) for result in op.results]
-        new = type(op).create(
-            operands=operands, result_types=types, properties=op.properties, attributes=op.attributes
-        )
+        new = type(op).create(operands=operands, result_types=types, properties=op.properties, attributes=op.attributes)
         self.append(new)
         for old, fresh in zip(op.results, new.results, strict=True):
             self.values[old] = fresh
@@ -294,7 +307,8 @@ class BlockBuilder:
         varies = address.lane_stride != ZERO or (guard is not None and isinstance(guard.type, VectorType))
         if not varies:
             return self.add(tile.LoadOp.make(buffer, address.indices, address.offset, (), (), guard, other))
-        assert self.lane is not None and address.lane_stride is not None
+        assert self.lane is not None
+        assert address.lane_stride is not None
         return self.add(
             tile.LoadOp.make(
                 buffer,
@@ -390,7 +404,9 @@ class BlockBuilder:
 
     # -- reductions ------------------------------------------------------------------------------
 
-    def identities(self, combiners: Sequence[Combiner], types: Sequence[Attribute], width: int | None) -> list[SSAValue]:
+    def identities(
+        self, combiners: Sequence[Combiner], types: Sequence[Attribute], width: int | None
+    ) -> list[SSAValue]:
         """Neutral accumulators, as blocks of that width if one is given."""
         values: list[SSAValue] = []
         elements = iter(types)
@@ -436,12 +452,11 @@ class BlockBuilder:
         if not integers:
             left_number = self.compare("ord", left, left)
             beats = self.binary(arith.OrIOp, left_number, earlier)
-            takes = self.binary(
-                arith.OrIOp, takes, self.binary(arith.AndIOp, self.compare("uno", right, right), beats)
-            )
+            takes = self.binary(arith.OrIOp, takes, self.binary(arith.AndIOp, self.compare("uno", right, right), beats))
         return self.select(takes, right, left), self.select(takes, right_index, left_index)
 
 
+@cache
 def _properties(op_class: type[Operation]) -> dict[str, Attribute]:
     """The properties that arith ops print by default."""
     if issubclass(op_class, arith.FloatingPointLikeBinaryOperation):
@@ -474,7 +489,7 @@ _BOOL_COMBINERS = {
     "xor": "xor",
 }  # fmt: skip
 
-_HANDLERS = {
+_HANDLERS: dict[type[Operation], Callable[[BlockBuilder, Any], None]] = {
     loop.ReadOp: BlockBuilder._read,
     loop.WriteOp: BlockBuilder._write,
     loop.IndexOp: BlockBuilder._index,

@@ -20,14 +20,36 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from ...ir import loop, tile
-from ...ir.expr import ONE, ZERO, Expr, ceildiv, const, contiguous_strides, delinearize, dim, floordiv, linearize
-from ...ir.expr import minimum, mod, product, symbol
+from ...ir.expr import (
+    ONE,
+    ZERO,
+    Expr,
+    ceildiv,
+    contiguous_strides,
+    delinearize,
+    dim,
+    floordiv,
+    linearize,
+    minimum,
+    mod,
+    product,
+    symbol,
+)
 from ...ir.host import LaunchOp
 from ...ir.shapes import SymbolRange, sizes_of, strides_of, symbol_ranges, tensor_type
+from ...ir.target import vector_bits_of
 from ...ir.tile.ops import INDEX, buffer_type
-from ..schedule.choose import HEAVY_REGISTERS, LIGHT_REGISTERS, block_width, choose_lane, is_heavy, machine_lanes
+from ..schedule.choose import (
+    HEAVY_REGISTERS,
+    LIGHT_REGISTERS,
+    block_width,
+    choose_lane,
+    is_heavy,
+    machine_lanes,
+)
 from ..schedule.model import KernelModel, captured, exprs_of, nests_of
 from .block_builder import Address, BlockBuilder, Buffer
 from .nests import NestEmitter, Span, combiners_of, fits_scratch
@@ -508,22 +530,20 @@ def structure(kernel: loop.KernelOp) -> tuple[object, ...]:
     return tuple(key)
 
 
-@dataclass(frozen=True)
 class ConvertLoopToTile(ModulePass):
-    """Gives every loop.kernel a schedule and makes it a tile.kernel that the host launches."""
+    """Give every loop.kernel a schedule for the module's target and make it a tile.kernel that the host launches."""
 
     name = "convert-loop-to-tile"
 
-    vector_bits: int = 512
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        vector_bits = vector_bits_of(op)
         converted: dict[tuple[object, ...], Converted] = {}
         for kernel in [inner for inner in op.walk() if isinstance(inner, loop.KernelOp)]:
             key = structure(kernel)
             found = converted.get(key)
             if found is None:
                 name = f"{kernel.kernel_name.data}_{len(converted)}"
-                found = converted[key] = KernelConverter(kernel, name, self.vector_bits).convert()
+                found = converted[key] = KernelConverter(kernel, name, vector_bits).convert()
                 op.body.block.add_op(found.kernel)
             replace_by_launch(kernel, found)
 
@@ -543,5 +563,4 @@ def replace_by_launch(kernel: loop.KernelOp, converted: Converted) -> None:
     block.insert_op_before(launch, kernel)
     for old, new in zip(kernel.results, launch.results, strict=False):
         old.replace_all_uses_with(new)
-    kernel.detach()
-    kernel.erase()
+    Rewriter.erase_op(kernel)

@@ -162,9 +162,7 @@ class NestEmitter:
         width = next((span.width for span in spans if span.width > 1), self.builder.width)
         return self.builder.identities(combiners_of(op), op.result_types, width)
 
-    def accumulate(
-        self, op: loop.ReduceOp, spans: Sequence[Span], inits: Sequence[SSAValue]
-    ) -> Sequence[SSAValue]:
+    def accumulate(self, op: loop.ReduceOp, spans: Sequence[Span], inits: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """Runs the reduction over the spans from `inits` on; long float sums go through a second accumulator."""
         combiners = combiners_of(op)
         own_lanes = any(span.width > 1 for span in spans)

@@ -27,8 +27,9 @@ def is_leaf(nest: loop.NestOp) -> bool:
 
 
 def element_bits(type_: Attribute) -> int:
+    """Bits of an element in memory; a bool takes a byte."""
     if isinstance(type_, IntegerType):
-        return max(type_.width.data, 8)
+        return max(int(type_.width.data), 8)
     if isinstance(type_, IndexType):
         return 64
     return type_.bitwidth if isinstance(type_, AnyFloat) else 64

@@ -1,0 +1,129 @@
+// RUN: xdsl-opt %s -p convert-loop-to-tile --split-input-file | filecheck %s
+
+// Kernels get a schedule: which index runs along lanes, which points are one program, where partial results lie.
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @pointwise
+// CHECK: host.launch @add_0 ins(%x : tensor<1000000xf32>)
+func.func @pointwise(%x: tensor<1000000xf32>) -> tensor<1000000xf32> {
+  %y = loop.kernel "add" outs(%o : memref<1000000xf32>) -> tensor<1000000xf32> {
+    loop.parallel (%i) to (1000000) {
+      %v = loop.read %x[%i] : tensor<1000000xf32>
+      %w = arith.addf %v, %v : f32
+      loop.write %w, %o[%i] : memref<1000000xf32>
+    }
+  }
+  func.return %y : tensor<1000000xf32>
+}
+// Programs take chunks of whole blocks; the last one is masked.
+// CHECK: tile.kernel @add_0
+// CHECK: tile.for [[I:%\w+]], [[M:%\w+]] = [%{{.*}} * [[C:\d+]]] to [min(%{{.*}} * [[C]] + [[C]], 1000000)] step 64
+// CHECK-NEXT: tile.load {{.*}}[[[I]]] strides (1) mask [[M]] : memref<?xf32> -> vector<64xf32>
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: tile.store {{.*}}[[[I]]] strides (1) mask [[M]]
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @rows
+func.func @rows(%x: tensor<4096x2000xf32>) -> tensor<4096x2000xf32> {
+  %y = loop.kernel "center" outs(%o : memref<4096x2000xf32>) -> tensor<4096x2000xf32> {
+    loop.parallel (%i) to (4096) {
+      %m = loop.reduce (%j) to (2000) [max] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4096x2000xf32>
+        loop.yield %v : f32
+      }
+      loop.parallel (%j) to (2000) {
+        %v = loop.read %x[%i, %j] : tensor<4096x2000xf32>
+        %w = arith.subf %v, %m : f32
+        loop.write %w, %o[%i, %j] : memref<4096x2000xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4096x2000xf32>
+}
+// The innermost nests run along lanes; lanes past the end contribute the identity.
+// CHECK: tile.kernel @center_0
+// CHECK: [[MAX:%\w+]] = tile.for {{%\w+}}, [[MASK:%\w+]] = [0] to [2000] step 64 carry
+// CHECK: tile.select [[MASK]]
+// CHECK: arith.maximumf
+// CHECK: tile.reduce max [[MAX]] dim 0
+// CHECK: tile.for {{.*}} = [0] to [2000] step 64 {
+// CHECK: arith.subf
+// CHECK-NEXT: tile.store
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @split
+// CHECK: %{{.*}}, %{{.*}} = host.launch @total_0
+func.func @split(%x: tensor<8000000xf32>) -> tensor<f32> {
+  %y = loop.kernel "total" outs(%o : memref<f32>) -> tensor<f32> {
+    %s = loop.reduce (%i) to (8000000) [add] -> f32 {
+      %v = loop.read %x[%i] : tensor<8000000xf32>
+      loop.yield %v : f32
+    }
+    loop.write %s, %o[] : memref<f32>
+  }
+  func.return %y : tensor<f32>
+}
+// Each program stores one partial sum; the finish region adds them up in a fixed order.
+// CHECK: tile.kernel @total_0({{.*}}) grid (32)
+// CHECK: [[P:%\w+]] = tile.reduce add
+// CHECK-NEXT: tile.store [[P]]
+// CHECK: } finish {
+// CHECK: tile.grid_size
+// CHECK: tile.for
+// CHECK: tile.store
+}
+
+// -----
+
+module {
+// CHECK-LABEL: @no_parallel_programs_when_indices_may_collide
+func.func @no_parallel_programs_when_indices_may_collide(%g: tensor<4096x64xf32>, %ids: tensor<4096xi64>, %z: tensor<100x64xf32>) -> tensor<100x64xf32> {
+  %y = loop.kernel "scatter" outs(%o : memref<100x64xf32> = %z) -> tensor<100x64xf32> {
+    loop.parallel (%i, %j) to (4096, 64) {
+      %id = loop.read %ids[%i] : tensor<4096xi64>
+      %row = arith.index_cast %id : i64 to index
+      %v = loop.read %g[%i, %j] : tensor<4096x64xf32>
+      loop.write %v, %o[%row, %j] add : memref<100x64xf32>
+    }
+  }
+  func.return %y : tensor<100x64xf32>
+}
+// Rows may be equal, so one program runs all of them, in order.
+// CHECK: tile.kernel @scatter_0
+// CHECK: tile.for [[ROW:%\w+]] = [0] to [4096] step 1 {
+// CHECK-NEXT: tile.for {{.*}} step
+// CHECK: tile.store {{.*}} add
+}
+
+// -----
+
+module {
+// CHECK-LABEL: @equal_kernels_share_code
+// CHECK: host.launch @neg_0
+// CHECK-NEXT: host.launch @neg_0
+func.func @equal_kernels_share_code(%x: tensor<64xf32>, %y: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
+  %a = loop.kernel "neg" outs(%o : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%i) to (64) {
+      %v = loop.read %x[%i] : tensor<64xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<64xf32>
+    }
+  }
+  %b = loop.kernel "neg" outs(%o : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%i) to (64) {
+      %v = loop.read %y[%i] : tensor<64xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<64xf32>
+    }
+  }
+  func.return %a, %b : tensor<64xf32>, tensor<64xf32>
+}
+// CHECK: tile.kernel @neg_0
+// CHECK-NOT: tile.kernel
+}
