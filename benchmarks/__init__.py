@@ -1,0 +1,1 @@
+"""Stepwell against eager and Inductor: `python -m stepwell.benchmarks`. Not part of what is installed."""
