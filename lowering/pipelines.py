@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 PASSES: dict[str, tuple[str, str]] = {
+    "graph-fold-constants": ("graph.fold_constants", "FoldConstants"),
+    "graph-simplify-algebra": ("graph.simplify_algebra", "SimplifyAlgebra"),
+    "graph-simplify-views": ("graph.simplify_views", "SimplifyViews"),
+    "graph-match-bias": ("graph.match_bias", "MatchBias"),
     "convert-loop-to-tile": ("convert.loop_to_tile", "ConvertLoopToTile"),
+    "host-bufferize": ("host.bufferize", "HostBufferize"),
+    "host-fold-copies": ("host.fold_copies", "HostFoldCopies"),
+    "host-reuse-buffers": ("host.reuse_buffers", "HostReuseBuffers"),
+    "host-plan-buffers": ("host.plan_buffers", "HostPlanBuffers"),
+    "host-group-stretches": ("host.group_stretches", "HostGroupStretches"),
+    "host-free-buffers": ("host.free_buffers", "HostFreeBuffers"),
 }
 """Pass → module of this package and the class in it: `graph-fold-constants` is `graph.fold_constants`."""
 
@@ -28,7 +38,20 @@ STOCK_PASSES = {
 Stage = tuple[str, tuple[str, ...]]
 """A named stretch of a pipeline. After each stage the IR can be dumped, replaced or extended under that name."""
 
-CPU: tuple[Stage, ...] = (("tile", ("convert-loop-to-tile",)),)
+HOST: Stage = (
+    "host",
+    (
+        "host-bufferize",
+        "host-fold-copies",  # before buffers are reused: a fold needs the buffer to itself
+        "host-reuse-buffers",
+        "host-plan-buffers",
+        "host-group-stretches",
+        "host-free-buffers",  # last: it needs the final order
+    ),
+)
+"""From tensors to memory, and from an order of kernels to native calls."""
+
+CPU: tuple[Stage, ...] = (("tile", ("convert-loop-to-tile",)), HOST)
 """From a graph to kernels and a host function, on the CPU."""
 
 
