@@ -1,0 +1,65 @@
+"""Types of the host level: a buffer is memory as torch shows it, the workspace is memory that only kernels see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from ..expr import Expr
+from ..shapes import Layout, LayoutAttr, expr_list_text, layout_of, parse_expr_list
+
+
+@irdl_attr_definition
+class BufferType(ParametrizedAttribute, TypeAttribute):
+    """Memory with an element type, sizes and strides in elements: `!host.buffer<f32, (s0, 64), (64, 1)>`."""
+
+    name = "host.buffer"
+
+    element: Attribute
+    layout: LayoutAttr
+
+    @staticmethod
+    def of(tensor: Attribute) -> BufferType:
+        """The buffer that holds a tensor of that type."""
+        assert isinstance(tensor, TensorType)
+        return BufferType(tensor.element_type, LayoutAttr(layout_of(tensor)))
+
+    @property
+    def sizes(self) -> tuple[Expr, ...]:
+        return self.layout.data.sizes
+
+    @property
+    def strides(self) -> tuple[Expr, ...]:
+        return self.layout.data.strides
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            element = parser.parse_type()
+            parser.parse_punctuation(",")
+            sizes = parse_expr_list(parser)
+            parser.parse_punctuation(",")
+            strides = parse_expr_list(parser)
+        if len(sizes) != len(strides):
+            parser.raise_error(f"host.buffer: expected {len(sizes)} strides, got {len(strides)}")
+        return [element, LayoutAttr(Layout(sizes, strides))]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.element)
+            printer.print_string(f", {expr_list_text(self.sizes)}, {expr_list_text(self.strides)}")
+
+
+@irdl_attr_definition
+class WorkspaceType(ParametrizedAttribute, TypeAttribute):
+    """The memory in which one call keeps what only kernels see."""
+
+    name = "host.workspace"
+
+
+__all__ = ["BufferType", "WorkspaceType"]

@@ -1,0 +1,73 @@
+"""When a kernel may write a result over one of its inputs, shown from its tile code alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from ...ir import host, tile
+
+
+def kernels_of(module: ModuleOp) -> dict[str, tile.KernelOp]:
+    """The kernels of a module by name."""
+    return {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, tile.KernelOp)}
+
+
+def overwrites_safely(kernel: tile.KernelOp, source: SSAValue, target: SSAValue) -> bool:
+    """Whether each element of `source` is read only in the step, and before the place, that writes it to `target`.
+
+    Programs and steps write different elements, so it is enough that the one store and every load lie in the same
+    block, address it by the same expression of the same values, and come in that order.
+    """
+    stores = [use.operation for use in target.uses]
+    if len(stores) != 1 or source.type != target.type:
+        return False
+    store = stores[0]
+    if not isinstance(store, tile.StoreOp) or store.combiner is not None:
+        return False
+    loads = [use.operation for use in source.uses]
+    return not _used_in_finish(kernel, source, target) and all(_matches(load, store) for load in loads)
+
+
+def _used_in_finish(kernel: tile.KernelOp, *arguments: SSAValue) -> bool:
+    if kernel.finish is None:
+        return False
+    positions = [kernel.block.args.index(argument) for argument in arguments]
+    return any(kernel.finish.block.args[position].uses.get_length() for position in positions)
+
+
+def _matches(load: object, store: tile.StoreOp) -> bool:
+    """Whether a use of the source is a load of just the lanes that the store writes, before it."""
+    return (
+        isinstance(load, tile.LoadOp)
+        and load.parent is store.parent
+        and _same(load.indices, store.indices)
+        and load.access == store.access
+        and load.strides == store.strides
+        and load.mask is store.mask
+        and load.result.type == store.value.type
+        and _comes_first(load, store)
+    )
+
+
+def _same(first: Sequence[SSAValue], second: Sequence[SSAValue]) -> bool:
+    return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))
+
+
+def _comes_first(load: tile.LoadOp, store: tile.StoreOp) -> bool:
+    op = store.prev_op
+    while op is not None:
+        if op is load:
+            return True
+        op = op.prev_op
+    return False
+
+
+def run_overwrites_safely(kernel: tile.KernelOp, run: host.RunOp, source: SSAValue, target: SSAValue) -> bool:
+    """The same for buffers that a run passes; the source may be passed as several inputs."""
+    inputs, outputs = list(run.inputs), list(run.outputs)
+    written = kernel.block.args[len(inputs) + outputs.index(target)]
+    read = [kernel.block.args[position] for position, value in enumerate(inputs) if value is source]
+    return all(overwrites_safely(kernel, argument, written) for argument in read)

@@ -1,0 +1,136 @@
+"""`host-plan-buffers`: what only kernels see lives in one workspace, in slots that buffers use in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from ...ir import host
+from ...ir.dtypes import is_native, numpy_dtype
+from ...ir.expr import ONE, ZERO, Domain, Expr, ceildiv, maximum
+from ...ir.shapes import symbol_intervals, symbol_ranges
+from .memory import MemoryUse, erase, host_functions
+
+ALIGNMENT = 64
+"""Bytes; a cache line, and the widest vector."""
+
+UNKNOWN_SIZE = 1024
+"""What a symbol without a hint counts as when sizes are compared."""
+
+
+def byte_size(type_: host.BufferType) -> Expr:
+    """Bytes that a buffer spans, rounded up to the alignment."""
+    elements = sum(((size - 1) * stride for size, stride in zip(type_.sizes, type_.strides, strict=True)), ONE)
+    if ZERO in type_.sizes:
+        return ZERO
+    return ceildiv(elements * numpy_dtype(type_.element).itemsize, ALIGNMENT) * ALIGNMENT
+
+
+@dataclass(frozen=True)
+class Temporary:
+    """A buffer of kernels only: when it lives, and how much it takes."""
+
+    allocation: host.AllocOp
+    first: int
+    last: int
+    size: Expr
+    estimate: int
+
+    def meets(self, other: Temporary) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass
+class Slot:
+    """A range of the workspace and the temporaries that share it, which never live at once."""
+
+    size: Expr
+    occupants: list[Temporary] = field(default_factory=list)
+
+    def takes(self, temporary: Temporary) -> bool:
+        return not any(temporary.meets(occupant) for occupant in self.occupants)
+
+
+class Planner:
+    """Assigns the temporaries of one function to slots, largest first."""
+
+    def __init__(self, func: FuncOp) -> None:
+        self.func = func
+        self.use = MemoryUse(func.body.block)
+        self.domain = Domain({}, symbol_intervals(func.body.block.first_op or func))
+        hints = {name: known.hint for name, known in symbol_ranges(func).items()}
+        self.hints = {name: UNKNOWN_SIZE if hint is None else hint for name, hint in hints.items()}
+
+    def run(self) -> None:
+        slots = self.assign(self.temporaries())
+        if slots:
+            self.rewrite(slots)
+
+    def temporaries(self) -> list[Temporary]:
+        allocations = [op for op in self.func.body.block.ops if isinstance(op, host.AllocOp)]
+        return [self._temporary(op) for op in allocations if _only_kernels_see(op.buffer)]
+
+    def _temporary(self, op: host.AllocOp) -> Temporary:
+        assert isinstance(op.buffer.type, host.BufferType)
+        size = byte_size(op.buffer.type)
+        first, last = self.use.first(op.buffer), self.use.last(op.buffer)
+        return Temporary(op, first, last, size, self._estimate(size))
+
+    def _estimate(self, size: Expr) -> int:
+        return int(size.evaluate(lambda leaf: self.hints.get(leaf.args[0], UNKNOWN_SIZE)))
+
+    def assign(self, temporaries: Sequence[Temporary]) -> list[Slot]:
+        slots: list[Slot] = []
+        for temporary in sorted(temporaries, key=lambda known: -known.estimate):
+            slot = next((slot for slot in slots if slot.takes(temporary)), None)
+            if slot is None:
+                slot = Slot(temporary.size)
+                slots.append(slot)
+            slot.size = self.domain.simplify(maximum(slot.size, temporary.size))
+            slot.occupants.append(temporary)
+        return slots
+
+    def rewrite(self, slots: Sequence[Slot]) -> None:
+        """`host.alloc → host.slot`, at the offset of the slots before it."""
+        block = self.func.body.block
+        workspace = host.WorkspaceOp.make(sum((slot.size for slot in slots), ZERO))
+        workspace.workspace.name_hint = "workspace"
+        block.insert_op_before(workspace, block.first_op)  # type: ignore[arg-type]
+        offset = ZERO
+        for slot in slots:
+            for occupant in slot.occupants:
+                _place(occupant.allocation, workspace.workspace, offset)
+            offset = offset + slot.size
+
+
+def _only_kernels_see(buffer: SSAValue) -> bool:
+    uses = list(buffer.uses)
+    assert isinstance(buffer.type, host.BufferType)
+    return bool(uses) and is_native(buffer.type.element) and all(isinstance(use.operation, host.RunOp) for use in uses)
+
+
+def _place(allocation: host.AllocOp, workspace: SSAValue, offset: Expr) -> None:
+    slot = host.SlotOp.make(workspace, offset, allocation.buffer.type)
+    slot.location, slot.buffer.name_hint = allocation.location, allocation.buffer.name_hint
+    block = allocation.parent
+    assert block is not None
+    block.insert_op_before(slot, allocation)
+    allocation.buffer.replace_all_uses_with(slot.buffer)
+    erase(allocation)
+
+
+@dataclass(frozen=True)
+class HostPlanBuffers(ModulePass):
+    """Puts every buffer that only kernels see into one workspace; buffers that never live at once share a slot."""
+
+    name = "host-plan-buffers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in host_functions(op):
+            Planner(func).run()

@@ -1,0 +1,53 @@
+// RUN: xdsl-opt -p host-plan-buffers %s | filecheck %s
+
+// CHECK-LABEL: func.func @buffers_that_never_live_at_once_share_a_slot
+func.func @buffers_that_never_live_at_once_share_a_slot(%x: !host.buffer<f32, (8), (1)>) -> !host.buffer<f32, (8), (1)> {
+  // CHECK: %workspace = host.workspace (128)
+  // CHECK: %a = host.slot %workspace[(0)]
+  // CHECK: %b = host.slot %workspace[(64)]
+  // CHECK: %c = host.slot %workspace[(0)]
+  // CHECK: %d = host.alloc
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @k ins(%x : !host.buffer<f32, (8), (1)>) outs(%a : !host.buffer<f32, (8), (1)>)
+  %b = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @k ins(%a : !host.buffer<f32, (8), (1)>) outs(%b : !host.buffer<f32, (8), (1)>)
+  %c = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @k ins(%b : !host.buffer<f32, (8), (1)>) outs(%c : !host.buffer<f32, (8), (1)>)
+  %d = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @k ins(%c : !host.buffer<f32, (8), (1)>) outs(%d : !host.buffer<f32, (8), (1)>)
+  host.return (%d) : (!host.buffer<f32, (8), (1)>) -> ()
+}
+
+// CHECK-LABEL: func.func @slots_have_symbolic_sizes
+func.func @slots_have_symbolic_sizes(%s0: index, %x: !host.buffer<f32, (8), (1)>) -> !host.buffer<f32, (8), (1)> attributes {stepwell.symbols = [#stepwell.symbol<s0, 2, ?, hint 100>]} {
+  // CHECK: host.workspace (s0 * 64 + 64)
+  // CHECK: %a = host.slot %workspace[(0)]
+  // CHECK: %b = host.slot %workspace[(s0 * 64)]
+  %a = host.alloc : !host.buffer<f32, (s0, 16), (16, 1)>
+  host.run @k ins(%x : !host.buffer<f32, (8), (1)>) outs(%a : !host.buffer<f32, (s0, 16), (16, 1)>)
+  %b = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @k ins(%a : !host.buffer<f32, (s0, 16), (16, 1)>) outs(%b : !host.buffer<f32, (8), (1)>)
+  %d = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @k ins(%b : !host.buffer<f32, (8), (1)>) outs(%d : !host.buffer<f32, (8), (1)>)
+  host.return (%d) : (!host.buffer<f32, (8), (1)>) -> ()
+}
+
+// CHECK-LABEL: func.func @no_slot_when_an_extern_sees_it
+func.func @no_slot_when_an_extern_sees_it(%x: !host.buffer<f32, (8), (1)>) {
+  // CHECK-NOT: host.slot
+  // CHECK: host.return
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @k ins(%x : !host.buffer<f32, (8), (1)>) outs(%a : !host.buffer<f32, (8), (1)>)
+  host.extern "aten.foo.default"(%a) : (!host.buffer<f32, (8), (1)>) -> ()
+  host.return () : () -> ()
+}
+
+// CHECK-LABEL: func.func @no_slot_when_a_view_is_taken
+func.func @no_slot_when_a_view_is_taken(%x: !host.buffer<f32, (8), (1)>) -> !host.buffer<f32, (4), (2)> {
+  // CHECK-NOT: host.slot
+  // CHECK: host.return
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @k ins(%x : !host.buffer<f32, (8), (1)>) outs(%a : !host.buffer<f32, (8), (1)>)
+  %v = host.view %a[(0)] : !host.buffer<f32, (8), (1)> -> !host.buffer<f32, (4), (2)>
+  host.return (%v) : (!host.buffer<f32, (4), (2)>) -> ()
+}
