@@ -56,7 +56,7 @@ def table(rows: Sequence[Row]) -> Table:
     """The rows of one workload, shape and number of threads, for the terminal."""
     workload, shape, threads = case_cells(rows[0].case)
     title = f"{workload}, {shape}, threads: {threads}"
-    result = Table(*HEADINGS, title=title, title_justify="left", box=SIMPLE)
+    result = Table(*HEADINGS, title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
     for row, following in zip(rows, [*rows[1:], None], strict=True):
         result.add_row(*cells(row), end_section=following is None or following.case != row.case)
     return result

@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, settings
 
 # Set before `stepwell.config` is first read, and inherited by the processes that tests start.
 os.environ |= {"STEPWELL_STRICT": "1", "STEPWELL_VERIFY": "1", "STEPWELL_DISABLE_CACHE": "1"}
+# Idle threads of one pytest worker must not spin on the cores that the other one needs.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 settings.register_profile(
     "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
