@@ -5,9 +5,11 @@ The table holds names only, so that `xdsl-opt` can list every pass without impor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ..ir.errors import LoweringError
 
 if TYPE_CHECKING:
     from xdsl.context import Context
@@ -51,8 +53,21 @@ HOST: Stage = (
 )
 """From tensors to memory, and from an order of kernels to native calls."""
 
-CPU: tuple[Stage, ...] = (("tile", ("convert-loop-to-tile",)), HOST)
+CPU: tuple[Stage, ...] = (
+    # Constants first, since algebra asks for them; dead code last, since every pattern leaves some.
+    (
+        "graph",
+        ("graph-simplify-views", "graph-fold-constants", "graph-simplify-algebra", "graph-match-bias", "cse", "dce"),
+    ),
+    ("loop", ("convert-graph-to-loop",)),
+    ("fused", ()),
+    ("tile", ("convert-loop-to-tile",)),
+    ("host", ()),
+)
 """From a graph to kernels and a host function, on the CPU."""
+
+
+_STAGE_OF_LEVEL = {"graph": "graph", "loop": "fused", "tile": "tile", "host": "host"}
 
 
 def make_pass(name: str) -> ModulePass:
@@ -60,11 +75,28 @@ def make_pass(name: str) -> ModulePass:
     if name in PASSES:
         module, cls = PASSES[name]
         found = getattr(import_module(f".{module}", __package__), cls)
-    else:
+    elif name in STOCK_PASSES:
         module, cls = STOCK_PASSES[name].rsplit(".", 1)
         found = getattr(import_module(f"xdsl.transforms.{module}"), cls)
+    else:
+        raise LoweringError(
+            f"pass {name}", expected="a known pass", got="no such name", hint="`xdsl-opt --help` lists all passes"
+        )
     made: ModulePass = found()
     return made
+
+
+def stage_of(added: ModulePass) -> str:
+    """The stage after which a further pass runs: its attribute `stage`, else the one of its name's level."""
+    level = added.name.split("-")[0]
+    stage = getattr(added, "stage", None) or _STAGE_OF_LEVEL.get(level)
+    if stage is None:
+        raise LoweringError(
+            f"pass {added.name}",
+            expected=f"a name that begins with one of {', '.join(_STAGE_OF_LEVEL)}, or an attribute `stage`",
+            got="neither",
+        )
+    return str(stage)
 
 
 def run(
@@ -72,18 +104,20 @@ def run(
     module: ModuleOp,
     pipeline: Sequence[Stage] = CPU,
     *,
-    extra: Mapping[str, Sequence[ModulePass]] | None = None,
+    extra: Sequence[str | ModulePass] = (),
     before: Callable[[str], None] | None = None,
     after: Callable[[str, ModuleOp], None] | None = None,
 ) -> None:
-    """Runs a pipeline in place. `extra` holds further passes by the stage after which they run; `before` is told
-    each pass before it runs, `after` each stage with its IR."""
+    """Runs a pipeline in place, further passes after the stages they name.
+
+    `before` is told each pass before it runs, `after` each stage with its IR.
+    """
+    added = [make_pass(item) if isinstance(item, str) else item for item in extra]
     for stage, names in pipeline:
-        passes = [(name, make_pass(name)) for name in names]
-        passes += [(added.name, added) for added in (extra or {}).get(stage, ())]
-        for name, instance in passes:
+        passes = [make_pass(name) for name in names] + [item for item in added if stage_of(item) == stage]
+        for instance in passes:
             if before is not None:
-                before(name)
+                before(instance.name)
             instance.apply(context, module)
         if after is not None:
             after(stage, module)

@@ -60,6 +60,9 @@ PROGRAM_WORK = 1 << 14
 ENOUGH_PROGRAMS = 32
 """Programs beyond which more of them balance no better."""
 
+TILE = 64
+"""Side of the square tiles in which transposed data is walked: 64 lines of L1."""
+
 SPLIT_WORK = 1 << 17
 """A reduction with few results is split from this much work on."""
 
@@ -75,7 +78,11 @@ ROW_BLOCK = 16
 
 @dataclass(frozen=True)
 class ParallelPlan:
-    """Programs take `rows` consecutive points of the box of `prefix` dims and, if given, a `chunk` of the lane dim."""
+    """Programs take `rows` consecutive points of the box of `prefix` dims and, if given, a `chunk` of the lane dim.
+
+    `crossed` is a dim along which some tensor is read contiguously while another is along the lanes: the two are
+    walked in square tiles, so that what one line of cache holds is used while it is there.
+    """
 
     nest: loop.ParallelOp
     lane: int | None
@@ -84,6 +91,7 @@ class ParallelPlan:
     inner: tuple[int, ...]
     rows: int
     chunk: int | None
+    crossed: int | None = None
 
     @property
     def row_count(self) -> Expr:
@@ -175,13 +183,28 @@ class Planner:
         lane = None if choice.index is None else list(nest.indices).index(choice.index)
         free = self.independent_dims(nest)
         outer = [k for k in range(nest.rank) if k != lane]
-        prefix = self.prefix([k for k in outer if k in free], nest)
+        crossed = self.crossed(nest, lane)
+        prefix = self.prefix([k for k in outer if k in free and k != crossed], nest)
         points = self.hints.volume([nest.sizes[k] for k in prefix])
         rows = max(1, -(-PROGRAM_WORK * points // max(self.model.work, 1)))
         width = 1 if lane is None else self.width(nest.sizes[lane])
         chunk = self.chunk(nest, lane, width, points) if lane in free and points < ENOUGH_PROGRAMS * rows else None
-        inner = tuple(k for k in outer if k not in prefix)
-        return ParallelPlan(nest, lane, width, tuple(prefix), inner, min(rows, max(points, 1)), chunk)
+        if chunk is not None and crossed is not None:
+            chunk = -(-chunk // TILE) * TILE
+        inner = tuple(k for k in outer if k not in prefix and k != crossed)
+        return ParallelPlan(nest, lane, width, tuple(prefix), inner, min(rows, max(points, 1)), chunk, crossed)
+
+    def crossed(self, nest: loop.ParallelOp, lane: int | None) -> int | None:
+        """A dim along which some tensor is contiguous that the lanes walk in strides."""
+        if lane is None:
+            return None
+        for access in self.model.accesses:
+            if access.stride(nest.indices[lane]) in (ZERO, ONE):
+                continue
+            for k, index in enumerate(nest.indices):
+                if access.stride(index) == ONE and self.hints.size(nest.sizes[k]) >= self.lanes:
+                    return k
+        return None
 
     def prefix(self, dims: Sequence[int], nest: loop.ParallelOp) -> list[int]:
         """The leading dims that together have enough points."""
@@ -346,7 +369,8 @@ class KernelConverter:
             lane_chunk = dim(0)
         inner = [Span.whole(plan.nest.indices[k], plan.nest.sizes[k]) for k in plan.inner]
         if plan.lane is not None:
-            inner.append(self._lane_span(plan, program, lane_chunk))
+            lane_span = self._lane_span(plan, program, lane_chunk)
+            inner += [lane_span] if plan.crossed is None else tiled(plan, plan.crossed, lane_span)
 
         def body(_: Sequence[SSAValue]) -> Sequence[SSAValue]:
             emitter.body(plan.nest.block)
@@ -379,6 +403,13 @@ class KernelConverter:
             return Span.whole(index, size, plan.width)
         low = lane_chunk * plan.chunk
         return Span(index, low, minimum(low + plan.chunk, size), (program,), plan.width)
+
+
+def tiled(plan: ParallelPlan, crossed: int, lane: Span) -> list[Span]:
+    """The crossed dim and the lanes, in square tiles."""
+    cross = Span.whole(plan.nest.indices[crossed], plan.nest.sizes[crossed])
+    outer, inner = zip(cross.cut(TILE), lane.cut(max(TILE, plan.width)), strict=True)
+    return [*outer, *inner]
 
 
 def ops_before(nest: loop.NestOp) -> list[Operation]:

@@ -43,6 +43,13 @@ class Span:
     def whole(index: SSAValue, size: Expr, width: int = 1) -> Span:
         return Span(index, ZERO, size, (), width)
 
+    def cut(self, length: int) -> tuple[Span, Span]:
+        """A loop over pieces of that length, and the loop over one piece."""
+        start = Block(arg_types=[INDEX]).args[0]  # a name for where a piece starts
+        high = self.high.substitute_dims([dim(1 + k) for k in range(len(self.indices))])
+        piece = Span(self.index, dim(0), minimum(dim(0) + length, high), (start, *self.indices), self.width)
+        return Span(start, self.low, self.high, self.indices, stride=length), piece
+
 
 class NestEmitter:
     """Emits bodies of a loop kernel through a block builder."""
@@ -227,14 +234,10 @@ def split_runs(spans: Sequence[Span], model: KernelModel) -> tuple[list[Span], l
     position = max(
         range(len(spans)), key=lambda k: (model.hints.size(spans[k].high - spans[k].low) // spans[k].width, k)
     )
-    cut = spans[position]
-    if model.hints.size(cut.high - cut.low) // cut.width <= RUN_LENGTH and len(spans) > 1:
+    longest = spans[position]
+    if model.hints.size(longest.high - longest.low) // longest.width <= RUN_LENGTH and len(spans) > 1:
         return list(spans[:1]), list(spans[1:])
-    length = RUN_LENGTH * cut.width
-    run = Block(arg_types=[INDEX]).args[0]  # a name for the index at which a run starts
-    end = cut.high.substitute_dims([dim(1 + k) for k in range(len(cut.indices))])
-    inner = Span(cut.index, dim(0), minimum(dim(0) + length, end), (run, *cut.indices), cut.width)
-    outer = Span(run, cut.low, cut.high, cut.indices, stride=length)
+    outer, inner = longest.cut(RUN_LENGTH * longest.width)
     return [*spans[:position], outer], [inner, *spans[position + 1 :]]
 
 
