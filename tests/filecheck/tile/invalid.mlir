@@ -1,0 +1,76 @@
+// RUN: xdsl-opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+tile.kernel @k(%x : memref<?xf32>, %s0 : f32) grid (s0) attributes {stepwell.symbols = [#stepwell.symbol<s0, 2, ?>]} {
+}
+// CHECK: tile.kernel: expected 1 trailing index arguments for its symbols
+
+// -----
+
+tile.kernel @k(%x : memref<?xf32>) grid (1) {
+} finish {
+^bb0(%y : memref<?xf64>):
+}
+// CHECK: tile.kernel: expected the finish region to take the arguments of the body
+
+// -----
+
+tile.kernel @k(%x : memref<?xf32>) grid (1) {
+  %v = tile.load %x[0] strides (1, 1) : memref<?xf32> -> vector<8xf32>
+}
+// CHECK: tile.load: expected 1 strides for vector<8xf32>, got 2
+
+// -----
+
+"tile.kernel"() <{sym_name = "k", grid = #stepwell.map<() -> (1)>}> ({
+^bb0(%x : memref<?xf32>):
+  %v = "tile.load"(%x) <{access = #stepwell.map<() -> (0)>, strides = #stepwell.map<() -> (1)>, operandSegmentSizes = array<i32: 1, 0, 0, 0>}> : (memref<?xf32>) -> vector<8xf64>
+}) : () -> ()
+// CHECK: tile.load: expected a block of f32, got vector<8xf64>
+
+// -----
+
+tile.kernel @k(%x : memref<?xf32>, %o : memref<?xf64>) grid (1) {
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<8xf32>
+  tile.store %v, %o[0] strides (1) : vector<8xf32>, memref<?xf64>
+}
+// CHECK: tile.store: expected a block of f64, got vector<8xf32>
+
+// -----
+
+tile.kernel @k(%x : memref<?xf32>) grid (1) {
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<8xf32>
+  %c = tile.compare slt %v, %v : vector<8xf32>
+}
+// CHECK: tile.compare: expected one of oeq,
+
+// -----
+
+tile.kernel @k(%x : memref<?xf32>) grid (1) {
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<8xf32>
+  %m, %n = tile.reduce add %v, %v dim 0 : vector<8xf32>, vector<8xf32>
+}
+// CHECK: tile.reduce: expected 1 operands for add, got 2
+
+// -----
+
+tile.kernel @k(%x : memref<?xf32>) grid (1) {
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<8xf32>
+  %w = tile.broadcast %v dims [0] : vector<8xf32> -> vector<4x8xf32>
+}
+// CHECK: tile.broadcast: expected dims that place (8,) in (4, 8), got (0,)
+
+// -----
+
+tile.kernel @k(%x : memref<?xf32>) grid (1) {
+  tile.for %i = [0] to [8] step 8 {
+  }
+}
+// CHECK: tile.for contains empty block in single-block region that expects at least a terminator
+
+// -----
+
+tile.kernel @k(%x : memref<?xf32>) grid (1) {
+  %n = tile.index [1] : i64
+  %b = tile.philox %n, %x stream 0 : memref<?xf32>
+}
+// CHECK: tile.philox: expected an i64 counter
