@@ -1,0 +1,1 @@
+"""Analyses that passes of several levels ask: accesses, dependences, costs. They never change the IR."""

@@ -1,0 +1,202 @@
+"""The loop kernels of a function, as fusion sees them: what each reads, and which must come before which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.traits import DefaultResource, IsTerminator, MemoryEffectKind, Resource, get_effects
+
+from ...ir import loop
+from .accesses import Sizes
+from .costs import read_bytes, tensor_bytes
+
+
+def functions_with_kernels(module: ModuleOp) -> Iterator[tuple[FuncOp, list[loop.KernelOp]]]:
+    """Each function of a module with the kernels of its body, in order."""
+    for function in module.ops:
+        if isinstance(function, FuncOp) and function.body.blocks:
+            kernels = [op for op in function.body.block.ops if isinstance(op, loop.KernelOp)]
+            if kernels:
+                yield function, kernels
+
+
+class Kernel:
+    """A kernel with its reads by tensor of the function; passes keep it up to date as they rewrite."""
+
+    def __init__(self, op: loop.KernelOp):
+        self.op = op
+        self.reads: dict[SSAValue, list[loop.ReadOp]] = {}
+        self.size = 0
+        self.combines = False
+        """Whether it combines into memory, so that an element is written more than once."""
+        self.asserts = False
+        for inner in op.body.walk():
+            self.size += 1
+            if isinstance(inner, loop.ReadOp):
+                self.note(inner)
+            elif isinstance(inner, loop.WriteOp):
+                self.combines = self.combines or "combiner" in inner.properties
+            elif isinstance(inner, loop.AssertOp):
+                self.asserts = True
+
+    def note(self, read: loop.ReadOp) -> None:
+        """Counts a read of a tensor of the function."""
+        source = read.operands[0]
+        if isinstance(source.type, TensorType):
+            self.reads.setdefault(source, []).append(read)
+
+    @property
+    def nest(self) -> loop.NestOp | None:
+        """The one nest of the kernel's body."""
+        nests = self.nests
+        return nests[0] if len(nests) == 1 else None
+
+    @property
+    def nests(self) -> list[loop.NestOp]:
+        return [op for op in self.op.block.ops if isinstance(op, loop.NestOp)]
+
+    def writes(self, result: SSAValue) -> list[loop.WriteOp]:
+        """The writes that make a result."""
+        destination = self.op.block.args[result.index]  # type: ignore[attr-defined]
+        return [use.operation for use in destination.uses if isinstance(use.operation, loop.WriteOp)]
+
+    def bytes_moved(self, sizes: Sizes) -> int:
+        """What `costs.bytes_moved` says, without a walk."""
+        hints = sizes.hints
+        read = sum(read_bytes(reads, hints) for reads in self.reads.values())
+        return read + sum(tensor_bytes(value, hints) for value in (*self.op.operands, *self.op.results))
+
+
+# -- order -------------------------------------------------------------------------------------------
+
+
+class Node:
+    """An op of a function's body: what it needs directly, and everything that comes before it, as bits."""
+
+    __slots__ = ("ancestors", "bits", "op", "position", "predecessors", "successors")
+
+    def __init__(self, op: Operation, position: int):
+        self.op = op
+        self.position = position
+        self.bits = 1 << position
+        self.ancestors = 0
+        self.predecessors: set[Node] = set()
+        self.successors: set[Node] = set()
+
+    def need(self, other: Node) -> None:
+        if other is not self:
+            self.predecessors.add(other)
+            other.successors.add(self)
+            self.ancestors |= other.ancestors | other.bits
+
+
+class Order:
+    """The dependences between the ops of a block: values, and effects in program order."""
+
+    def __init__(self, block: Block):
+        self.block = block
+        self.nodes = {op: Node(op, position) for position, op in enumerate(block.ops)}
+        self._add_values()
+        self._add_effects()
+
+    def _add_values(self) -> None:
+        for op, node in self.nodes.items():
+            for needed in self._operands(op):
+                node.need(needed)
+
+    def _operands(self, op: Operation) -> Iterator[Node]:
+        for inner in op.walk() if op.regions else (op,):
+            for operand in inner.operands:
+                if isinstance(operand, OpResult) and operand.op.parent is self.block:
+                    yield self.nodes[operand.op]
+
+    def _add_effects(self) -> None:
+        """Orders ops with effects on one resource; an effect on memory at large is a barrier for all ops."""
+        last_of: dict[Resource, Node] = {}
+        barrier: Node | None = None
+        since_barrier: list[Node] = []
+        for node in self.nodes.values():
+            if barrier is not None:
+                node.need(barrier)
+            resources = _resources(node.op)
+            if DefaultResource() in resources:
+                for earlier in since_barrier:
+                    node.need(earlier)
+                barrier, since_barrier = node, []
+                continue
+            since_barrier.append(node)
+            for resource in resources:
+                if resource in last_of:
+                    node.need(last_of[resource])
+                last_of[resource] = node
+
+    def joined_by_third(self, first: Operation, second: Operation) -> bool:
+        """Whether an op between the two needs `first` and is needed by `second`, or `second` comes first."""
+        one, other = self.nodes[first], self.nodes[second]
+        if one.ancestors & other.bits:
+            return True
+        return any(one.bits & needed.ancestors for needed in other.predecessors if needed is not one)
+
+    def independent(self, first: Operation, second: Operation) -> bool:
+        one, other = self.nodes[first], self.nodes[second]
+        return not (one.ancestors & other.bits or other.ancestors & one.bits)
+
+    def fuse(self, first: Operation, second: Operation, fused: Operation) -> None:
+        """Puts one node in the place of two."""
+        one, other = self.nodes.pop(first), self.nodes.pop(second)
+        other.op = fused
+        other.bits |= one.bits
+        for node in one.predecessors - {other}:
+            node.successors.discard(one)
+            other.need(node)
+        for node in one.successors - {other}:
+            node.predecessors.discard(one)
+            node.need(other)
+        other.predecessors.discard(one)
+        other.successors.discard(one)
+        other.ancestors = (other.ancestors | one.ancestors) & ~other.bits
+        self.nodes[fused] = other
+        self._propagate(other)
+
+    def _propagate(self, node: Node) -> None:
+        pending = [node]
+        while pending:
+            current = pending.pop()
+            known = current.ancestors | current.bits
+            for successor in current.successors:
+                if known & ~successor.ancestors:
+                    successor.ancestors |= known
+                    pending.append(successor)
+
+    def rearrange(self) -> None:
+        """Moves ops of the block into an order that respects all dependences, changing little."""
+        missing = {node: len(node.predecessors) for node in self.nodes.values()}
+        ready = [(node.position, node) for node, count in missing.items() if not count]
+        heapify(ready)
+        expected = self.block.first_op
+        while ready:
+            _, node = heappop(ready)
+            if node.op is expected:
+                expected = node.op.next_op
+            else:
+                self.block.detach_op(node.op)
+                assert expected is not None
+                self.block.insert_op_before(node.op, expected)
+            for successor in node.successors:
+                missing[successor] -= 1
+                if not missing[successor]:
+                    heappush(ready, (successor.position, successor))
+
+
+def _resources(op: Operation) -> set[Resource]:
+    """What an op has effects on; kernels write nothing but their results."""
+    if isinstance(op, loop.KernelOp):
+        return set()
+    effects = get_effects(op)
+    if effects is None or op.has_trait(IsTerminator):
+        return {DefaultResource()}
+    return {effect.resource for effect in effects if effect.kind is not MemoryEffectKind.ALLOC}

@@ -1,0 +1,1 @@
+"""Passes within the loop level: fusion of kernels, and what makes their nests simple."""

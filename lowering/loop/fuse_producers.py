@@ -1,0 +1,295 @@
+"""`loop-fuse-producers`: computes pointwise producers where their values are read, whatever the index map.
+
+The producer's body moves to the read, and is copied only where that repeats nothing expensive and moves no more
+bytes than keeping the tensor. Readers are visited last to first, so every op moves once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    ModuleOp,
+    i1,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ...ir import loop
+from ...ir.expr import dim
+from ...ir.loop.ops import INDEX, AccessOp
+from ..analysis import costs
+from ..analysis.accesses import Sizes, index_operands, set_access
+from ..analysis.kernels import Kernel, functions_with_kernels
+from .moves import detach, erase, fused_name
+
+# -- legality ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """A kernel that computes each element of its one result from scalars, by the ops in `ops`."""
+
+    kernel: Kernel
+    ops: tuple[Operation, ...]
+    write: loop.WriteOp
+
+    @property
+    def indices(self) -> Sequence[SSAValue]:
+        nest = self.kernel.nest
+        return () if nest is None else nest.indices
+
+    @property
+    def result(self) -> SSAValue:
+        return self.kernel.op.results[0]
+
+    @property
+    def is_expensive(self) -> bool:
+        return any(costs.is_expensive(op) for op in self.ops)
+
+
+def as_pointwise(kernel: Kernel) -> Pointwise | None:
+    """The kernel as a pointwise one, if it is."""
+    if len(kernel.op.results) != 1 or kernel.op.operands or kernel.combines or kernel.asserts:
+        return None
+    nests = kernel.nests
+    if len(nests) > 1 or (nests and not isinstance(nests[0], loop.ParallelOp)):
+        return None
+    ops = [op for op in kernel.op.block.ops if op not in nests] + [op for nest in nests for op in nest.block.ops]
+    last = ops.pop()
+    if not isinstance(last, loop.WriteOp) or any(op.regions or isinstance(op, loop.WriteOp) for op in ops):
+        return None
+    indices = list(nests[0].indices) if nests else []
+    plain = [result.as_dim for result in last.map.results] == list(range(len(indices)))
+    if not plain or list(index_operands(last)) != indices:
+        return None
+    return Pointwise(kernel, tuple(ops), last)
+
+
+# -- cost --------------------------------------------------------------------------------------------
+
+
+class Fuser:
+    """Fuses the producers of one function."""
+
+    def __init__(self, kernels: Sequence[loop.KernelOp]):
+        self.sizes = Sizes.at(kernels[0])
+        self.kernels = {op: Kernel(op) for op in kernels}
+
+    def run(self) -> None:
+        for kernel in reversed(list(self.kernels.values())):
+            pointwise = as_pointwise(kernel)
+            if pointwise is not None:
+                self.fuse(pointwise)
+
+    def fuse(self, producer: Pointwise) -> None:
+        """Moves or copies the producer to its readers where that pays."""
+        reads = self.reads_of(producer)
+        if reads is None or not self.pays(producer, reads):
+            return
+        for read, consumer in reads[:-1]:
+            inline(producer, read, consumer, self.sizes, move=False)
+        inline(producer, *reads[-1], self.sizes, move=True)
+        del self.kernels[producer.kernel.op]
+        erase(producer.kernel.op)
+
+    def reads_of(self, producer: Pointwise) -> list[tuple[loop.ReadOp, Kernel]] | None:
+        """All reads of the result with their kernels; None if something else uses it, or nothing."""
+        reads: list[tuple[loop.ReadOp, Kernel]] = []
+        for use in producer.result.uses:
+            kernel = use.operation.parent_op()
+            while kernel is not None and not isinstance(kernel, loop.KernelOp):
+                kernel = kernel.parent_op()
+            if kernel is None or not isinstance(use.operation, loop.ReadOp):
+                return None
+            reads.append((use.operation, self.kernels[kernel]))
+        return _without_repetition(reads) or None
+
+    def pays(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
+        tests = (self.within_limits, self.saves_bytes, self.repeats_little)
+        return all(test(producer, reads) for test in tests)
+
+    def within_limits(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
+        inputs = producer.kernel.reads
+        for consumer in {consumer for _, consumer in reads}:
+            copies = sum(1 for _, reader in reads if reader is consumer)
+            tensors = len(consumer.reads.keys() | inputs) + len(consumer.op.results)
+            if consumer.size + copies * len(producer.ops) > costs.MAX_OPS or tensors > costs.MAX_TENSORS:
+                return False
+        return True
+
+    def repeats_little(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
+        """Whether no element is computed twice, or computing it is cheap."""
+        hints = self.sizes.hints
+        elements = hints.volume(producer.kernel.nest.sizes) if producer.kernel.nest is not None else 1
+        runs = [costs.executions(read, hints) for read, _ in reads]
+        if sum(runs) <= elements:
+            return True
+        limit = costs.CHEAP_COPY_OPS if max(runs) <= elements else costs.CHEAP_REPEATED_OPS
+        return len(producer.ops) <= limit and not producer.is_expensive
+
+    def saves_bytes(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
+        """Whether all readers together move no more than if one of them were one kernel with the producer."""
+        hints = self.sizes.hints
+        inputs = {tensor: costs.read_bytes(found, hints) for tensor, found in producer.kernel.reads.items()}
+        consumers = {consumer for _, consumer in reads}
+        added = sum(size for consumer in consumers for tensor, size in inputs.items() if tensor not in consumer.reads)
+        kept = sum(costs.read_bytes(consumer.reads[producer.result], hints) for consumer in consumers)
+        return added <= sum(inputs.values()) + kept or len(consumers) == 1
+
+
+def _without_repetition(reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> list[tuple[loop.ReadOp, Kernel]]:
+    """Lets one read of a block serve all others of the same element in it."""
+    kept: dict[object, tuple[loop.ReadOp, Kernel]] = {}
+    for read, kernel in reads:
+        key = (read.parent, read.properties["access"], tuple(read.operands))
+        if key not in kept:
+            kept[key] = (read, kernel)
+            continue
+        other = kept[key][0]
+        first, second = (read, other) if read.is_before_in_block(other) else (other, read)
+        second.result.replace_all_uses_with(first.result)
+        kernel.reads[read.source].remove(second)
+        erase(second)
+        kept[key] = (first, kernel)
+    return list(kept.values())
+
+
+# -- rewriting ---------------------------------------------------------------------------------------
+
+
+def inline(producer: Pointwise, read: loop.ReadOp, consumer: Kernel, sizes: Sizes, *, move: bool) -> None:
+    """`%v = loop.read %p[f]  →  the body of %p's kernel at f`, as copies unless it may move."""
+    _Inliner(producer, read, consumer, sizes).run(move)
+    reads = consumer.reads[producer.result]
+    reads.remove(read)
+    if not reads:
+        del consumer.reads[producer.result]
+    consumer.size += len(producer.ops) - 1
+    consumer.op.properties["kernel_name"] = fused_name(producer.kernel.op, consumer.op)
+    erase(read)
+
+
+class _Inliner:
+    """One inlining: the producer's index k becomes expression k of the read's access."""
+
+    def __init__(self, producer: Pointwise, read: loop.ReadOp, consumer: Kernel, sizes: Sizes):
+        self.producer = producer
+        self.read = read
+        self.consumer = consumer
+        self.sizes = sizes
+        self.indices = list(index_operands(read))
+        results = read.map.results
+        self.exprs = dict(zip(producer.indices, results, strict=True))
+        self.values: dict[SSAValue, SSAValue] = {
+            index: self.indices[position]
+            for index, result in self.exprs.items()
+            if (position := result.as_dim) is not None
+        }
+
+    def run(self, move: bool) -> None:
+        for op in self.producer.ops:
+            self.place(op, move)
+        written = self.producer.write.operands[0]
+        value = self.values.get(written, written)
+        if self.read.guard is not None and self.read.other is not None:
+            value = self.add(arith.SelectOp(self.read.guard, value, self.read.other))
+        self.read.result.replace_all_uses_with(value)
+
+    def place(self, op: Operation, move: bool) -> None:
+        if isinstance(op, loop.ReadOp) and self.read.guard is not None:
+            self.values[op.result] = self.guarded(op, self.read.guard)
+            return
+        if not isinstance(op, AccessOp):
+            self.materialize_indices(op)
+        operands = [self.values.get(operand, operand) for operand in op.operands]
+        if move:
+            detach(op)
+            op.operands = operands
+            placed = op
+        else:
+            placed = copy_op(op, operands)
+            self.values.update(zip(op.results, placed.results, strict=True))
+        if isinstance(placed, AccessOp):
+            self.compose(placed)
+        self.insert(placed)
+        if isinstance(placed, loop.ReadOp):
+            self.consumer.note(placed)
+
+    def compose(self, op: AccessOp) -> None:
+        """Replaces what is left of the producer's indices by their expressions."""
+        operands = index_operands(op)
+        if not any(operand in self.exprs for operand in operands):
+            return
+        indices = [*self.indices, *operands]
+        own = len(self.indices)
+        inner = [self.exprs.get(operand, dim(own + position)) for position, operand in enumerate(operands)]
+        domain = self.sizes.domain(indices)
+        composed = [domain.simplify(result.substitute_dims(inner)) for result in op.map.results]
+        set_access(op, indices, composed)
+
+    def guarded(self, read: loop.ReadOp, guard: SSAValue) -> SSAValue:
+        """The read under the guard of the one it stands for; elsewhere it gives 1, which is safe to divide by."""
+        operands = [self.values.get(operand, operand) for operand in read.operands]
+        indices = operands[1 : 1 + read.map.rank]
+        if read.guard is not None:
+            guard, other = self.add(arith.AndIOp(guard, operands[-2], i1)), operands[-1]
+        else:
+            other = self.add(_one(read.result.type))
+        placed = loop.ReadOp.make(read.source, indices, read.map.results, guard, other)
+        self.compose(placed)
+        self.consumer.note(placed)
+        return self.add(placed, read.location)
+
+    def materialize_indices(self, op: Operation) -> None:
+        """Indices that are used as plain operands become `loop.index` values."""
+        for operand in op.operands:
+            if operand in self.exprs and operand not in self.values:
+                self.values[operand] = self.add(loop.IndexOp.make(self.indices, self.exprs[operand], INDEX))
+
+    def insert(self, op: Operation) -> None:
+        block = self.read.parent
+        assert block is not None
+        block.insert_op_before(op, self.read)
+
+    def add(self, op: Operation, location: LocationAttr | None = None) -> SSAValue:
+        op.location = location or self.read.location
+        self.insert(op)
+        return op.results[0]
+
+
+def copy_op(op: Operation, operands: Sequence[SSAValue]) -> Operation:
+    """The op without regions on other operands."""
+    return type(op).create(
+        operands=operands,
+        result_types=op.result_types,
+        properties=op.properties,
+        attributes=op.attributes,
+        location=op.location,
+    )
+
+
+def _one(type_: Attribute) -> arith.ConstantOp:
+    if isinstance(type_, AnyFloat):
+        return arith.ConstantOp(FloatAttr(1.0, type_))
+    assert isinstance(type_, IntegerType | IndexType)
+    return arith.ConstantOp(IntegerAttr(1, type_))
+
+
+class LoopFuseProducers(ModulePass):
+    """Compute pointwise producers where their values are read."""
+
+    name = "loop-fuse-producers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for _, kernels in functions_with_kernels(op):
+            Fuser(kernels).run()

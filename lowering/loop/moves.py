@@ -1,0 +1,40 @@
+"""The small steps that passes of this level share: taking ops out of the IR, and names of fused kernels. Not a pass."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation
+
+from ...ir import loop
+
+MAX_NAME = 48
+
+
+def detach(op: Operation) -> None:
+    """Takes an op out of its block, to be inserted elsewhere."""
+    assert op.parent is not None
+    op.parent.detach_op(op)
+
+
+def erase(op: Operation) -> None:
+    """Removes an op whose results nobody uses."""
+    assert op.parent is not None
+    op.parent.erase_op(op)
+
+
+def fused_name(first: loop.KernelOp, second: loop.KernelOp) -> StringAttr:
+    """The name of a kernel that does what these did, so that a profile reads like the program."""
+    return _joined(first.kernel_name.data, second.kernel_name.data)
+
+
+@cache
+def _joined(first: str, second: str) -> StringAttr:
+    """`add_exp` + `exp_sum` = `add_exp_sum`; a long name keeps its two ends."""
+    words = dict.fromkeys([*first.split("_"), *second.split("_")])
+    name = "_".join(words)
+    if len(name) > MAX_NAME:
+        half = MAX_NAME // 2
+        name = f"{name[:half].rpartition('_')[0]}_to_{name[-half:].partition('_')[2]}"
+    return StringAttr(name)

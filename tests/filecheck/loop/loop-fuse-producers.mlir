@@ -1,0 +1,228 @@
+// RUN: xdsl-opt %s -p loop-fuse-producers | filecheck %s
+
+// Pointwise kernels are computed where their values are read, through any index map.
+
+// CHECK-LABEL: @chain
+// CHECK: loop.kernel "double_exp_neg"
+// CHECK: [[V:%\w+]] = loop.read %x[%i]
+// CHECK-NEXT: [[D:%\w+]] = arith.addf [[V]], [[V]]
+// CHECK-NEXT: [[E:%\w+]] = math.exp [[D]]
+// CHECK-NEXT: [[N:%\w+]] = arith.negf [[E]]
+// CHECK-NEXT: loop.write [[N]], %o[%i]
+// CHECK-NOT: loop.kernel
+func.func @chain(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = loop.kernel "double" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = arith.addf %v, %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %b = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %c = loop.kernel "neg" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %b[%i] : tensor<8xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %c : tensor<8xf32>
+}
+
+// Index maps compose, and simplify by the ranges of the indices.
+// CHECK-LABEL: @through_views
+// CHECK: loop.kernel "exp_sum"
+// CHECK: loop.reduce (%j) to (16)
+// CHECK-NEXT: loop.read %x[%j + 2, -%i + 7]
+// CHECK-NEXT: math.exp
+func.func @through_views(%x: tensor<32x8xf32>) -> tensor<8xf32> {
+  %a = loop.kernel "exp" outs(%o : memref<30x8xf32>) -> tensor<30x8xf32> {
+    loop.parallel (%i, %j) to (30, 8) {
+      %v = loop.read %x[%i + 2, 7 - %j] : tensor<32x8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i, %j] : memref<30x8xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %s = loop.reduce (%j) to (16) [add] -> f32 {
+        %v = loop.read %a[(%j * 8 + %i) floordiv 8, (%j * 8 + %i) mod 8] : tensor<30x8xf32>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %b : tensor<8xf32>
+}
+
+// A cheap producer is copied to several readers.
+// CHECK-LABEL: @copies_of_a_cast
+// CHECK: loop.kernel "cast_neg"
+// CHECK: loop.read %x[%i] : tensor<8xbf16>
+// CHECK: loop.kernel "cast_exp"
+// CHECK: loop.read %x[%i] : tensor<8xbf16>
+func.func @copies_of_a_cast(%x: tensor<8xbf16>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = loop.kernel "cast" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xbf16>
+      %w = arith.extf %v : bf16 to f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %b = loop.kernel "neg" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[%i] : tensor<8xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %c = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %b, %c : tensor<8xf32>, tensor<8xf32>
+}
+
+// Under a guard, what the producer reads is guarded too; the padding shows elsewhere.
+// CHECK-LABEL: @under_a_guard
+// CHECK: [[IN:%\w+]] = arith.cmpi slt
+// CHECK: [[ONE:%\w+]] = arith.constant 1.000000e+00
+// CHECK-NEXT: [[V:%\w+]] = loop.read %x[%i] if [[IN]] else [[ONE]]
+// CHECK-NEXT: [[E:%\w+]] = math.exp [[V]]
+// CHECK-NEXT: arith.select [[IN]], [[E]], %zero
+func.func @under_a_guard(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %b = loop.kernel "pad" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    %zero = arith.constant 0.0 : f32
+    loop.parallel (%i) to (8) {
+      %n = loop.index [%i] : i64
+      %limit = arith.constant 5 : i64
+      %in = arith.cmpi slt, %n, %limit : i64
+      %v = loop.read %a[%i] if %in else %zero : tensor<8xf32>
+      loop.write %v, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %b : tensor<8xf32>
+}
+
+// CHECK-LABEL: @no_copies_when_expensive
+// CHECK: loop.kernel "exp"
+// CHECK: loop.kernel "spread"
+func.func @no_copies_when_expensive(%x: tensor<8xf32>) -> tensor<64x8xf32> {
+  %a = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %b = loop.kernel "spread" outs(%o : memref<64x8xf32>) -> tensor<64x8xf32> {
+    loop.parallel (%i, %j) to (64, 8) {
+      %v = loop.read %a[%j] : tensor<8xf32>
+      loop.write %v, %o[%i, %j] : memref<64x8xf32>
+    }
+  }
+  func.return %b : tensor<64x8xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_the_value_leaves
+// CHECK: loop.kernel "neg"
+// CHECK: loop.kernel "double"
+// CHECK: loop.read %a[%i]
+func.func @no_fusion_when_the_value_leaves(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = loop.kernel "neg" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %b = loop.kernel "double" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[%i] : tensor<8xf32>
+      %w = arith.addf %v, %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %a, %b : tensor<8xf32>, tensor<8xf32>
+}
+
+// Three readers of a sum of two tensors would read six tensors instead of three.
+// CHECK-LABEL: @no_copies_when_they_read_more
+// CHECK: loop.kernel "add"
+// CHECK: loop.kernel "neg"
+// CHECK: loop.kernel "exp"
+// CHECK: loop.kernel "log"
+func.func @no_copies_when_they_read_more(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %a = loop.kernel "add" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %u = loop.read %y[%i] : tensor<8xf32>
+      %w = arith.addf %v, %u : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %b = loop.kernel "neg" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[%i] : tensor<8xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %c = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %d = loop.kernel "log" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[%i] : tensor<8xf32>
+      %w = math.log %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %b, %c, %d : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// A check must run for every element, even one that nobody reads.
+// CHECK-LABEL: @no_fusion_when_it_checks
+// CHECK: loop.kernel "lookup"
+// CHECK: loop.kernel "head"
+func.func @no_fusion_when_it_checks(%x: tensor<8xf32>, %n: tensor<8xi64>) -> tensor<4xf32> {
+  %a = loop.kernel "lookup" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %k = loop.read %n[%i] : tensor<8xi64>
+      %limit = arith.constant 8 : i64
+      %in = arith.cmpi ult, %k, %limit : i64
+      loop.assert %in, %k, "IndexError", "index {} is out of range"
+      %p = arith.index_cast %k : i64 to index
+      %zero = arith.constant 0.0 : f32
+      %v = loop.read %x[%p] if %in else %zero : tensor<8xf32>
+      loop.write %v, %o[%i] : memref<8xf32>
+    }
+  }
+  %b = loop.kernel "head" outs(%o : memref<4xf32>) -> tensor<4xf32> {
+    loop.parallel (%i) to (4) {
+      %v = loop.read %a[%i] : tensor<8xf32>
+      loop.write %v, %o[%i] : memref<4xf32>
+    }
+  }
+  func.return %b : tensor<4xf32>
+}
