@@ -16,9 +16,7 @@ class StepwellError(Exception):
     `location` is the place in the user's program, as `file.py:12`, where one is known.
     """
 
-    def __init__(
-        self, subject: str, *, expected: str, got: str, hint: str = "", location: str | None = None
-    ) -> None:
+    def __init__(self, subject: str, *, expected: str, got: str, hint: str = "", location: str | None = None) -> None:
         super().__init__(subject)
         self.subject = subject
         self.expected = expected
@@ -33,9 +31,7 @@ class StepwellError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by keyword, because the default would call the constructor with `args` alone."""
-        make = partial(
-            type(self), expected=self.expected, got=self.got, hint=self.hint, location=self.location
-        )
+        make = partial(type(self), expected=self.expected, got=self.got, hint=self.hint, location=self.location)
         return make, (self.subject,)
 
 

@@ -48,13 +48,9 @@ class Settings:
     )
     min_parallel_elements: int = _knob(16384, "A kernel with fewer elements runs on one thread.", minimum=1)
     excess_precision: bool = _knob(False, "Keep bf16 and f16 values in f32 within one kernel.")
-    deterministic: bool | None = _knob(
-        None, "No float atomics; None follows `torch.use_deterministic_algorithms`."
-    )
+    deterministic: bool | None = _knob(None, "No float atomics; None follows `torch.use_deterministic_algorithms`.")
     fallback_random: bool = _knob(False, "Draw random numbers with eager's operators: they equal eager's.")
-    pool_bytes: int = _knob(
-        2**30, "Bytes of freed output storage to keep for reuse; 0 keeps none.", minimum=0
-    )
+    pool_bytes: int = _knob(2**30, "Bytes of freed output storage to keep for reuse; 0 keeps none.", minimum=0)
     cache_dir: Path = _knob(Path(user_cache_dir("stepwell")), "Folder of compiled kernels.")
     disable_cache: bool = _knob(False, "Neither read nor write compiled kernels on disk.")
     verify: bool = _knob(False, "Verify the IR after each pass.")
@@ -198,9 +194,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
     known = {knob.variable: knob for knob in KNOBS.values()}
     for name in sorted(ours - known.keys()):
         warnings.warn(f"{name} is not a knob of stepwell; known are {', '.join(known)}", stacklevel=2)
-    return Settings(
-        **{known[name].name: known[name].parse(environment[name]) for name in ours & known.keys()}
-    )
+    return Settings(**{known[name].name: known[name].parse(environment[name]) for name in ours & known.keys()})
 
 
 class Config:
@@ -251,9 +245,7 @@ class Config:
 
     def __repr__(self) -> str:
         settings = self.snapshot()
-        return "\n".join(
-            f"{name} = {getattr(settings, name)!r}  # {knob.doc}" for name, knob in KNOBS.items()
-        )
+        return "\n".join(f"{name} = {getattr(settings, name)!r}  # {knob.doc}" for name, knob in KNOBS.items())
 
 
 config = Config(from_environment(os.environ))

@@ -15,9 +15,7 @@ NOT_PACKAGED = {"benchmarks", "docs", "examples", "tests"}
 def _sources() -> list[Path]:
     """Python files of the checkout, relative to it; what tools write, hidden or not, lies elsewhere."""
     paths = (path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
-    return sorted(
-        path for path in paths if path.parts[0] not in {"build", "dist"} and path.parts[0][0] != "."
-    )
+    return sorted(path for path in paths if path.parts[0] not in {"build", "dist"} and path.parts[0][0] != ".")
 
 
 @pytest.fixture(scope="session")

@@ -68,11 +68,7 @@ def test_imports_within_the_package_are_relative(root: Path, package_sources: li
         f"{path}:{node.lineno}"
         for path in package_sources
         for node in ast.walk(ast.parse((root / path).read_text()))
-        if (
-            isinstance(node, ast.ImportFrom)
-            and node.level == 0
-            and (node.module or "").startswith("stepwell")
-        )
+        if (isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").startswith("stepwell"))
         or (isinstance(node, ast.Import) and any(alias.name.startswith("stepwell") for alias in node.names))
     ]
     assert not absolute, "\n".join(absolute)

@@ -37,9 +37,7 @@ def archives(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
         return {"whl": set(wheel.namelist()), "gz": {name.partition("/")[2] for name in sdist.getnames()}}
 
 
-def test_packages_lists_every_folder_with_sources(
-    project: dict[str, Any], package_sources: list[Path]
-) -> None:
+def test_packages_lists_every_folder_with_sources(project: dict[str, Any], package_sources: list[Path]) -> None:
     tree = {".".join(["stepwell", *path.parent.parts]) for path in package_sources}
     assert sorted(project["tool"]["setuptools"]["packages"]) == sorted(tree)
 

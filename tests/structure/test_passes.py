@@ -20,9 +20,7 @@ def _pass_classes(path: Path) -> list[str]:
 def test_the_table_lists_every_pass(root: Path, package_sources: list[Path]) -> None:
     lowering = [path for path in package_sources if path.parts[0] == "lowering"]
     defined = {
-        (".".join(path.with_suffix("").parts[1:]), name)
-        for path in lowering
-        for name in _pass_classes(root / path)
+        (".".join(path.with_suffix("").parts[1:]), name) for path in lowering for name in _pass_classes(root / path)
     }
     assert defined == set(PASSES.values())
 
