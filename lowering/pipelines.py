@@ -21,6 +21,8 @@ PASSES: dict[str, tuple[str, str]] = {
     "graph-simplify-algebra": ("graph.simplify_algebra", "SimplifyAlgebra"),
     "graph-simplify-views": ("graph.simplify_views", "SimplifyViews"),
     "graph-match-bias": ("graph.match_bias", "MatchBias"),
+    "graph-match-attention": ("graph.match_attention", "MatchAttention"),
+    "convert-graph-to-loop": ("convert.graph_to_loop", "ConvertGraphToLoop"),
     "convert-loop-to-tile": ("convert.loop_to_tile", "ConvertLoopToTile"),
     "host-bufferize": ("host.bufferize", "HostBufferize"),
     "host-fold-copies": ("host.fold_copies", "HostFoldCopies"),
@@ -57,12 +59,20 @@ CPU: tuple[Stage, ...] = (
     # Constants first, since algebra asks for them; dead code last, since every pattern leaves some.
     (
         "graph",
-        ("graph-simplify-views", "graph-fold-constants", "graph-simplify-algebra", "graph-match-bias", "cse", "dce"),
+        (
+            "graph-simplify-views",
+            "graph-fold-constants",
+            "graph-simplify-algebra",
+            "graph-match-bias",
+            "cse",  # before attention, which asks for values that have no other use
+            "graph-match-attention",
+            "dce",
+        ),
     ),
     ("loop", ("convert-graph-to-loop",)),
     ("fused", ()),
     ("tile", ("convert-loop-to-tile",)),
-    ("host", ()),
+    HOST,
 )
 """From a graph to kernels and a host function, on the CPU."""
 
