@@ -10,7 +10,8 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from ..expr import Expr
+from ..dtypes import numpy_dtype
+from ..expr import ZERO, Expr
 from ..shapes import Layout, LayoutAttr, expr_list_text, layout_of, parse_expr_list
 
 
@@ -36,6 +37,14 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     @property
     def strides(self) -> tuple[Expr, ...]:
         return self.layout.data.strides
+
+    @property
+    def byte_span(self) -> Expr:
+        """Bytes from the first element to the end of the last; for a native element type."""
+        if ZERO in self.sizes:
+            return ZERO
+        last = sum(((size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True)), ZERO)
+        return (last + 1) * numpy_dtype(self.element).itemsize
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:

@@ -25,6 +25,12 @@ OUT_VARIANTS = {
 }
 """Externs that compute straight into memory of ours: their results then come from the pool of output storage."""
 
+PRODUCTS: dict[type[Operation], tuple[str, str]] = {
+    graph.MatmulOp: ("aten.mm.out", "aten.addmm.out"),
+    graph.BatchMatmulOp: ("aten.bmm.out", "aten.baddbmm.out"),
+}
+"""Product → the operators that compute it, without and with a bias."""
+
 
 def buffer_type(type_: Attribute) -> Attribute:
     return host.BufferType.of(type_)
@@ -106,15 +112,27 @@ class Bufferizer:
         assert isinstance(op, graph.ExternOp)
         target, arguments, inputs = op.target.data, op.arguments.data, self._of(op.inputs)
         if target in OUT_VARIANTS:
-            reference = OperandRef(len(inputs))
-            inputs.append(self._alloc(op.results[0], op))
-            arguments = Arguments(arguments.positional, (*arguments.keywords, ("out", reference)))
-            self._add(host.ExternOp.make(OUT_VARIANTS[target], inputs, arguments, ()), op)
+            self._compute_into(OUT_VARIANTS[target], inputs, arguments, op)
             return
         types = [buffer_type(result.type) if is_memory(result) else result.type for result in op.results]
         made = self._add(host.ExternOp.make(target, inputs, arguments, types), op)
         for old, new in zip(op.results, made.results, strict=True):
             self._bind(old, new)
+
+    def product(self, op: Operation) -> None:
+        """`graph.matmul → aten.mm.out`, or `addmm` where there is a bias, which then comes first."""
+        assert isinstance(op, graph.ProductOp)
+        plain, with_bias = PRODUCTS[type(op)]
+        bias = [] if op.bias is None else [op.bias]
+        inputs = self._of([*bias, op.lhs, op.rhs])
+        arguments = Arguments(tuple(OperandRef(position) for position in range(len(inputs))))
+        self._compute_into(with_bias if bias else plain, inputs, arguments, op)
+
+    def _compute_into(self, target: str, inputs: list[SSAValue], arguments: Arguments, op: Operation) -> None:
+        """Calls the `out=` form of an operator with a new buffer."""
+        keywords = (*arguments.keywords, ("out", OperandRef(len(inputs))))
+        operands = [*inputs, self._alloc(op.results[0], op)]
+        self._add(host.ExternOp.make(target, operands, Arguments(arguments.positional, keywords), ()), op)
 
     def copy_into(self, op: Operation) -> None:
         assert isinstance(op, graph.CopyIntoOp)
@@ -130,6 +148,9 @@ class Bufferizer:
         made = host.ConstantOp.make(op.value, buffer_type(op.result.type))
         self._bind(op.result, self._add(made, op).results[0])
 
+    def size(self, op: Operation) -> None:
+        """`graph.size` is an expression in the return, which is where an index may be used."""
+
     def finish(self, op: Operation) -> None:
         """`func.return → host.return`: tensors stay operands, sizes become expressions."""
         operands: list[SSAValue] = []
@@ -139,10 +160,12 @@ class Bufferizer:
                 arguments.append(OperandRef(len(operands)))
                 operands.append(self.buffers[value])
             else:
-                arguments.append(self._symbol(value))
+                arguments.append(self._size(value))
         self._add(host.ReturnOp.make(operands, Arguments(tuple(arguments))), op)
 
-    def _symbol(self, value: SSAValue) -> Expr:
+    def _size(self, value: SSAValue) -> Expr:
+        if isinstance(value.owner, graph.SizeOp):
+            return value.owner.expr
         sizes: list[SSAValue] = [argument for argument in self.old.args if not is_memory(argument)]
         names = dict(zip(sizes, symbol_ranges(self.func), strict=True))
         return symbol(names[value])
@@ -160,9 +183,12 @@ HANDLERS: dict[type[Operation], Callable[[Bufferizer, Operation], None]] = {
     host.LaunchOp: Bufferizer.launch,
     host.ViewOp: Bufferizer.view,
     graph.ExternOp: Bufferizer.extern,
+    graph.MatmulOp: Bufferizer.product,
+    graph.BatchMatmulOp: Bufferizer.product,
     graph.CopyIntoOp: Bufferizer.copy_into,
     graph.WeightOp: Bufferizer.weight,
     graph.ConstantOp: Bufferizer.constant,
+    graph.SizeOp: Bufferizer.size,
     FuncReturnOp: Bufferizer.finish,
 }
 """The ops of the value form, and how each is said with buffers."""

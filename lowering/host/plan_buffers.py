@@ -12,8 +12,8 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from ...ir import host
-from ...ir.dtypes import is_native, numpy_dtype
-from ...ir.expr import ONE, ZERO, Domain, Expr, ceildiv, maximum
+from ...ir.dtypes import is_native
+from ...ir.expr import ZERO, Domain, Expr, ceildiv, maximum
 from ...ir.shapes import symbol_intervals, symbol_ranges
 from .memory import MemoryUse, erase, host_functions
 
@@ -22,14 +22,6 @@ ALIGNMENT = 64
 
 UNKNOWN_SIZE = 1024
 """What a symbol without a hint counts as when sizes are compared."""
-
-
-def byte_size(type_: host.BufferType) -> Expr:
-    """Bytes that a buffer spans, rounded up to the alignment."""
-    elements = sum(((size - 1) * stride for size, stride in zip(type_.sizes, type_.strides, strict=True)), ONE)
-    if ZERO in type_.sizes:
-        return ZERO
-    return ceildiv(elements * numpy_dtype(type_.element).itemsize, ALIGNMENT) * ALIGNMENT
 
 
 @dataclass(frozen=True)
@@ -78,7 +70,7 @@ class Planner:
 
     def _temporary(self, op: host.AllocOp) -> Temporary:
         assert isinstance(op.buffer.type, host.BufferType)
-        size = byte_size(op.buffer.type)
+        size = ceildiv(op.buffer.type.byte_span, ALIGNMENT) * ALIGNMENT
         first, last = self.use.first(op.buffer), self.use.last(op.buffer)
         return Temporary(op, first, last, size, self._estimate(size))
 

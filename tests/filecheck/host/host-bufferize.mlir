@@ -107,3 +107,18 @@ func.func @held_tensors_stay_by_name_or_value() -> (tensor<8xf32>, tensor<2xi64>
   %c = graph.constant i64<1, 2> : tensor<2xi64>
   func.return %w, %c : tensor<8xf32>, tensor<2xi64>
 }
+
+// CHECK-LABEL: func.func @a_bias_comes_first
+func.func @a_bias_comes_first(%x: tensor<2x2xf32>, %b: tensor<2xf32>) -> tensor<2x2xf32> {
+  // CHECK: %a = host.alloc
+  // CHECK-NEXT: host.extern "aten.addmm.out"(%b, %x, %x), {out = %a}
+  %a = graph.matmul %x, %x, %b : (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>) -> tensor<2x2xf32>
+  func.return %a : tensor<2x2xf32>
+}
+
+// CHECK-LABEL: func.func @sizes_need_no_memory
+func.func @sizes_need_no_memory(%s0: index) -> index attributes {stepwell.symbols = [#stepwell.symbol<s0, 2, ?>]} {
+  // CHECK-NEXT: host.return ((s0 * 2)) : () -> ()
+  %n = graph.size (s0 * 2) : index
+  func.return %n : index
+}

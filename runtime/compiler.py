@@ -1,0 +1,263 @@
+"""One FX graph → one boxed callable: import, passes, machine code, plan. What fails here runs eagerly instead.
+
+Knows the order of the steps and nothing about any of them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from functorch.compile import make_boxed_func
+from torch import fx
+from xdsl.context import Context
+from xdsl.dialects import get_all_dialects
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Dialect
+
+from ..backends.cpu.emit import emit_kernel
+from ..backends.cpu.target import host_target
+from ..backends.native.jit import NativeModule, compile_modules
+from ..backends.native.object_cache import ObjectCache
+from ..frontend.autograd import GraphRole
+from ..frontend.import_fx import ConstantResult, ImportedGraph, import_graph, location_of
+from ..ir import DIALECTS, host, tile
+from ..ir.graph.attributes import Arguments, ArgumentsAttr
+from ..ir.locations import source_lines
+from ..ir.target import TARGET, Target, TargetAttr, target_of
+from ..lowering.pipelines import PASSES
+from ..lowering.pipelines import run as run_pipeline
+from .config import Settings
+from .memory import POOL
+from .observers import CompiledGraph, CompiledKernel, Dump, Recorder, ir_text
+from .plan import BoxedCall, Plan, PlanWriter
+from .stretch import KernelCode
+
+
+
+# -- one compile -------------------------------------------------------------------------------------
+
+
+@dataclass
+class Compilation:
+    """The compile of one graph; `step` is what runs at the moment."""
+
+    gm: fx.GraphModule
+    inputs: Sequence[Any]
+    name: str
+    settings: Settings
+    recorders: Sequence[Recorder] = ()
+    step: str = "import"
+    timings: dict[str, float] = field(default_factory=dict)
+    started: float = field(default_factory=perf_counter)
+
+    def run(self) -> BoxedCall:
+        self.begin("import")
+        imported = import_graph(self.gm, self.inputs)
+        module = imported.module
+        module.attributes[TARGET] = TargetAttr(machine(self.settings))
+        self.lower(module, self.begin_pass(module), self.record)
+        return_as_asked(imported)
+        self.begin("emit")
+        operations = [op for op in module.body.block.ops if isinstance(op, tile.KernelOp)]
+        texts = [emit_kernel(op, target_of(module)) for op in operations]
+        self.begin("llvm")
+        objects = None if self.settings.disable_cache else object_cache(self.settings.cache_dir)
+        owners = compile_modules(texts, opt_level=self.settings.opt_level, objects=objects)
+        codes = [kernel_code(op, owner) for op, owner in zip(operations, owners, strict=True)]
+        self.begin("plan")
+        plan = self.plan(imported, codes)
+        self.begin("done")
+        kernels = tuple(CompiledKernel(*parts) for parts in zip(operations, texts, codes, strict=True))
+        for recorder in self.recorders:
+            recorder.finished(CompiledGraph(self.name, module, plan, kernels, self.timings))
+        return plan.function
+
+    def lower(
+        self, module: ModuleOp, before: Callable[[str], None], after: Callable[[str, ModuleOp], None] | None
+    ) -> None:
+        run_pipeline(make_context(), module, extra=self.settings.passes, before=before, after=after)
+
+    def plan(self, imported: ImportedGraph, codes: Sequence[KernelCode]) -> Plan:
+        by_name = {code.name: code for code in codes}
+        writer = PlanWriter(
+            self.name, imported, len(self.inputs), by_name, POOL, self.settings.min_parallel_elements
+        )
+        return writer.write()
+
+    # -- looking on -------------------------------------------------------------------------------
+
+    def begin(self, step: str) -> None:
+        """Ends the step before and starts the clock for this one."""
+        now = perf_counter()
+        self.timings[self.step] = self.timings.get(self.step, 0.0) + now - self.started
+        self.step, self.started = step, now
+
+    def begin_pass(self, module: ModuleOp) -> Callable[[str], None]:
+        def begin(name: str) -> None:
+            self.check(module)
+            for recorder in self.recorders:
+                recorder.before(self.name, name, module)
+            self.begin(name)
+
+        return begin
+
+    def check(self, module: ModuleOp) -> None:
+        if self.settings.verify:
+            module.verify()
+
+    def record(self, stage: str, module: ModuleOp) -> None:
+        self.check(module)
+        for recorder in self.recorders:
+            recorder.after(self.name, stage, module)
+
+
+def machine(settings: Settings) -> Target:
+    """This machine, with vectors of the width that is asked for."""
+    target = host_target()
+    return replace(target, vector_bits=settings.vector_bits) if settings.vector_bits else target
+
+
+def return_as_asked(imported: ImportedGraph) -> None:
+    """Gives the return of the host function the constants (mostly None) that stand among the results."""
+    last = imported.function.body.block.last_op
+    assert isinstance(last, host.ReturnOp)
+    returned = last.arguments.data.positional
+    results = [
+        source.value if isinstance(source, ConstantResult) else returned[source.position]
+        for source in imported.results
+    ]
+    last.properties["arguments"] = ArgumentsAttr(Arguments(tuple(results)))
+
+
+def kernel_code(op: tile.KernelOp, owner: NativeModule) -> KernelCode:
+    """The addresses of a kernel's functions; a grid that is known needs none."""
+    name, grid = op.sym_name.data, op.grid_size
+    return KernelCode(
+        name,
+        owner,
+        address=owner.address(name),
+        grid=0 if grid.is_constant else owner.address(f"{name}.grid"),
+        static_grid=grid.constant if grid.is_constant else 0,
+        finish=0 if op.finish is None else owner.address(f"{name}.finish"),
+        errors=op.error_table,
+    )
+
+
+@cache
+def object_cache(folder: Path) -> ObjectCache:
+    """One per folder and process, since it warns once."""
+    return ObjectCache(folder)
+
+
+def make_context() -> Context:
+    """A context of this compile alone, in which passes may parse any dialect that they meet."""
+    context = Context()
+    for name, factory in get_all_dialects().items():
+        context.register_dialect(name, factory)
+    for name, (module, attribute) in DIALECTS.items():
+        context.register_dialect(name, _dialect_factory(module, attribute))
+    return context
+
+
+def _dialect_factory(module: str, attribute: str) -> Callable[[], Dialect]:
+    return lambda: getattr(import_module(f"..ir.{module}", __package__), attribute)  # type: ignore[no-any-return]
+
+
+# -- failures ----------------------------------------------------------------------------------------
+
+
+class Replay(Exception):
+    """Ends a second run of the pipeline just before the pass at which the first one failed."""
+
+
+def explain_failure(compilation: Compilation, error: Exception) -> None:
+    """Adds to an error what failed, where in the user's program, and how to see it again."""
+    error.add_note(f"  while compiling the {compilation.name} graph, in step {compilation.step}")
+    location = getattr(error, "location", None)
+    if location is None and (location := first_location(compilation.gm)):
+        error.add_note(f"  the graph begins at {location}")
+    try:
+        error.add_note(f"  replay with: {replay_command(compilation)}")
+    except Exception as second:  # the first error is the one to report
+        error.add_note(f"  no replay: {type(second).__name__}: {second}")
+
+
+def replay_command(compilation: Compilation) -> str:
+    """Writes the input of the failing step to a file; the command that runs that step on it."""
+    folder = compilation.settings.dump or Path(tempfile.mkdtemp(prefix="stepwell-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    if compilation.step not in PASSES:
+        path = folder / f"{compilation.name}.py"
+        path.write_text(compilation.gm.print_readable(print_output=False))
+        return f"less {path}  (the FX graph)"
+    path = folder / f"{compilation.name}-before-{compilation.step}.mlir"
+    path.write_text(ir_text(module_before(compilation)))
+    return f"xdsl-opt -p {compilation.step} {path}"
+
+
+def module_before(compilation: Compilation) -> ModuleOp:
+    """The IR as it was before the failing pass, made once more: the first one may be half rewritten."""
+    module = import_graph(compilation.gm, compilation.inputs).module
+    module.attributes[TARGET] = TargetAttr(machine(compilation.settings))
+
+    def stop(name: str) -> None:
+        if name == compilation.step:
+            raise Replay
+
+    try:
+        compilation.lower(module, stop, None)
+    except Replay:
+        pass
+    return module
+
+
+def first_location(gm: fx.GraphModule) -> str | None:
+    """The user's line that the first call of the graph comes from."""
+    traces = (node.meta.get("stack_trace") for node in gm.graph.nodes if node.op == "call_function")
+    lines = (line for trace in traces for line in source_lines(location_of(trace)))
+    return next(lines, None)
+
+
+# -- entry -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GraphCompiler:
+    """Compiles the graphs of one `torch.compile`; its settings also hold on autograd's threads."""
+
+    settings: Settings
+    recorders: tuple[Recorder, ...] = ()
+
+    def __call__(self, gm: fx.GraphModule, example_inputs: Sequence[Any], role: GraphRole) -> BoxedCall:
+        """A boxed callable with the results of `gm`: compiled, or eager after a warning (an error under `strict`)."""
+        compilation = Compilation(gm, example_inputs, role.value, self.settings, self._recorders())
+        try:
+            return compilation.run()
+        except Exception as error:
+            explain_failure(compilation, error)
+            if self.settings.strict:
+                raise
+            warnings.warn(f"stepwell runs a graph eagerly, since its compile failed:\n{error_text(error)}", stacklevel=2)
+            return eager(gm)
+
+    def _recorders(self) -> tuple[Recorder, ...]:
+        return self.recorders if self.settings.dump is None else (*self.recorders, Dump(self.settings.dump))
+
+
+def error_text(error: Exception) -> str:
+    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
+
+
+def eager(gm: fx.GraphModule) -> BoxedCall:
+    """The graph itself, run node by node."""
+    function: BoxedCall = make_boxed_func(gm.forward)
+    return function

@@ -1,0 +1,249 @@
+"""What Stepwell makes of a function: its graphs, the kernels of each with their code at every level, the externs.
+
+Compiles anew and looks on; what runs later is not changed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import FunctionType
+from typing import Any
+
+import torch
+from rich.console import Console, Group
+from rich.table import Table
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from ..ir import graph, host, loop
+from ..ir.locations import source_lines
+from ..ir.shapes import symbol_ranges
+from ..lowering.host.memory import host_functions
+from .config import config
+from .observers import CompiledGraph, CompiledKernel, ir_text
+
+MATRIX_PRODUCTS = {f"aten.{name}.out" for name in ("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot")}
+UNKNOWN_SIZE = 1024
+"""What a symbol without a hint counts as in sizes."""
+
+
+@dataclass(frozen=True)
+class ExplainedKernel:
+    """One kernel of a graph, launched `launches` times per call.
+
+    `ops` are the graph ops on its source lines by how often they occur; `bytes` is what its operands span in one
+    call, with symbols at their hints.
+    """
+
+    name: str
+    launches: int
+    ops: tuple[str, ...]
+    lines: tuple[str, ...]
+    bytes: int
+    graph_text: str = field(repr=False)
+    loop_text: str = field(repr=False)
+    compiled: CompiledKernel = field(repr=False)
+
+    @cached_property
+    def stages(self) -> dict[str, str]:
+        """Its code at each level: graph, loop, tile, llvm, asm."""
+        return {
+            "graph": self.graph_text,
+            "loop": self.loop_text,
+            "tile": ir_text(self.compiled.op),
+            "llvm": self.compiled.llvm,
+            "asm": self.compiled.code.owner.assembly(),
+        }
+
+
+@dataclass(frozen=True)
+class ExplainedExtern:
+    """One call of an eager operator, and why it is not a kernel."""
+
+    target: str
+    lines: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True)
+class ExplainedGraph:
+    """One compiled graph: `name` is its role; `source` is the Python function that runs it."""
+
+    name: str
+    ops: tuple[str, ...]
+    kernels: tuple[ExplainedKernel, ...]
+    externs: tuple[ExplainedExtern, ...]
+    native_calls: int
+    source: str = field(repr=False)
+    timings: dict[str, float] = field(repr=False)
+    stages: dict[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The graphs of one function, in the order in which they were compiled."""
+
+    graphs: tuple[ExplainedGraph, ...]
+
+    @property
+    def kernels(self) -> tuple[ExplainedKernel, ...]:
+        return tuple(kernel for graph in self.graphs for kernel in graph.kernels)
+
+    @property
+    def externs(self) -> tuple[ExplainedExtern, ...]:
+        return tuple(extern for graph in self.graphs for extern in graph.externs)
+
+    @property
+    def ops(self) -> int:
+        return sum(len(graph.ops) for graph in self.graphs)
+
+    def __rich__(self) -> Group:
+        return Group(*(table for graph in self.graphs for table in _tables(graph)))
+
+    def __str__(self) -> str:
+        console = Console(width=120, color_system=None)
+        with console.capture() as capture:
+            console.print(self)
+        return capture.get()
+
+
+# -- tables ------------------------------------------------------------------------------------------
+
+
+def _tables(graph: ExplainedGraph) -> Iterator[Table]:
+    seconds = sum(graph.timings.values())
+    title = (
+        f"{graph.name} graph: {len(graph.ops)} ops, {len(graph.kernels)} kernels in {graph.native_calls} native calls, "
+        f"{len(graph.externs)} externs; compiled in {seconds:.3f} s"
+    )
+    kernels = Table("kernel", "runs", "ops", "MiB", "source", title=title, title_justify="left")
+    for kernel in graph.kernels:
+        size = f"{kernel.bytes / 2**20:.2f}"
+        kernels.add_row(kernel.name, str(kernel.launches), _counted(kernel.ops), size, "\n".join(kernel.lines))
+    yield kernels
+    if graph.externs:
+        externs = Table("extern", "why", "source")
+        for extern in graph.externs:
+            externs.add_row(extern.target, extern.why, "\n".join(extern.lines))
+        yield externs
+
+
+def _counted(names: tuple[str, ...]) -> str:
+    counts = Counter(names)
+    return ", ".join(name if number == 1 else f"{name} ×{number}" for name, number in counts.items())
+
+
+# -- looking on --------------------------------------------------------------------------------------
+
+
+class Onlooker:
+    """Collects one `ExplainedGraph` per compiled graph."""
+
+    def __init__(self) -> None:
+        self.graphs: list[ExplainedGraph] = []
+        self._modules: dict[str, dict[str, ModuleOp]] = {}
+
+    def before(self, graph: str, pass_name: str, module: ModuleOp) -> None:
+        """Stages say enough."""
+
+    def after(self, graph: str, stage: str, module: ModuleOp) -> None:
+        self._modules.setdefault(graph, {})[stage] = module.clone()
+
+    def finished(self, graph: CompiledGraph) -> None:
+        self.graphs.append(_explained(graph, self._modules.pop(graph.name)))
+
+
+def _explained(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> ExplainedGraph:
+    stretches = [op for op in _host_ops(compiled.module) if isinstance(op, host.StretchOp)]
+    return ExplainedGraph(
+        compiled.name,
+        tuple(_short_name(op) for op in _graph_ops(modules["graph"])),
+        tuple(_kernels(compiled, modules)),
+        tuple(_externs(compiled.module)),
+        len(stretches),
+        compiled.plan.source,
+        compiled.timings,
+        {stage: ir_text(module) for stage, module in modules.items()},
+    )
+
+
+def _host_ops(module: ModuleOp) -> Iterator[Operation]:
+    return (op for func in host_functions(module) for op in func.body.block.ops)
+
+
+def _graph_ops(module: ModuleOp) -> list[Operation]:
+    return [op for op in _host_ops(module) if op.name.startswith("graph.")]
+
+
+def _short_name(op: Operation) -> str:
+    return op.target.data if isinstance(op, graph.ExternOp) else op.name.partition(".")[2]
+
+
+def _kernels(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> Iterator[ExplainedKernel]:
+    """The loop kernel of a launch is the one at the same place in the order of the function."""
+    launches = [op for op in _host_ops(modules["tile"]) if isinstance(op, host.LaunchOp)]
+    loops = [op for op in modules["fused"].walk() if isinstance(op, loop.KernelOp)]
+    runs = [run for op in _host_ops(compiled.module) if isinstance(op, host.StretchOp) for run in op.runs]
+    for kernel in compiled.kernels:
+        places = [at for at, op in enumerate(launches) if op.kernel.root_reference.data == kernel.name]
+        lines = tuple(dict.fromkeys(line for at in places for line in source_lines(launches[at].location)))
+        members = [op for op in _graph_ops(modules["graph"]) if set(source_lines(op.location)) & set(lines)]
+        yield ExplainedKernel(
+            kernel.name,
+            len(places),
+            tuple(map(_short_name, members)),
+            lines,
+            next((_span(run) for run in runs if run.kernel_name == kernel.name), 0),
+            "\n".join(map(ir_text, members)),
+            ir_text(loops[places[0]]) if places and places[0] < len(loops) else "",
+            kernel,
+        )
+
+
+def _span(run: host.RunOp) -> int:
+    hints = {name: known.hint for name, known in symbol_ranges(run).items()}
+    types = [operand.type for operand in dict.fromkeys(run.operands)]
+    spans = [type_.byte_span for type_ in types if isinstance(type_, host.BufferType)]
+    return sum(span.evaluate(lambda leaf: hints.get(leaf.args[0]) or UNKNOWN_SIZE) for span in spans)
+
+
+def _externs(module: ModuleOp) -> Iterator[ExplainedExtern]:
+    for op in _host_ops(module):
+        if isinstance(op, host.ExternOp):
+            yield ExplainedExtern(op.target.data, source_lines(op.location), _why(op))
+
+
+def _why(op: host.ExternOp) -> str:
+    if op.target.data in MATRIX_PRODUCTS:
+        return "matrix product: the library's, with its surroundings fused"
+    return "no native op; runs as in eager"
+
+
+# -- entry -------------------------------------------------------------------------------------------
+
+
+def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+    """Compiles a function or module for these arguments, and calls it once: what eager would change, it changes.
+
+    A backward graph is explained with its forward graph, without being run.
+    """
+    from .torch_backend import compile_captured
+
+    onlooker, settings = Onlooker(), config.snapshot()
+    compiled = torch.compile(
+        _fresh(function), backend=lambda gm, inputs: compile_captured(gm, inputs, settings, onlooker)
+    )
+    compiled(*args, **kwargs)
+    return Explanation(tuple(onlooker.graphs))
+
+
+def _fresh(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with a code object of its own, to which Dynamo attaches what it compiles."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return FunctionType(call.__code__.replace(), call.__globals__, "call", None, call.__closure__)

@@ -1,0 +1,99 @@
+"""Those who look on while a graph compiles: what they are told, and the one that writes it all to files.
+
+Nothing here changes what is compiled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from io import StringIO
+from itertools import count
+from pathlib import Path
+from typing import Protocol
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.printer import Printer
+
+from ..ir import tile
+from .plan import Plan
+from .stretch import KernelCode
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """One kernel as tile IR, as LLVM IR and as machine code."""
+
+    op: tile.KernelOp
+    llvm: str
+    code: KernelCode
+
+    @property
+    def name(self) -> str:
+        return self.code.name
+
+
+@dataclass(frozen=True)
+class CompiledGraph:
+    """What one compile gave, with the seconds that each step took."""
+
+    name: str
+    module: ModuleOp
+    plan: Plan
+    kernels: tuple[CompiledKernel, ...]
+    timings: dict[str, float]
+
+
+class Recorder(Protocol):
+    """Someone who looks on: gets the IR before each pass and after each stage, and the outcome."""
+
+    def before(self, graph: str, pass_name: str, module: ModuleOp) -> None: ...
+
+    def after(self, graph: str, stage: str, module: ModuleOp) -> None: ...
+
+    def finished(self, graph: CompiledGraph) -> None: ...
+
+
+def ir_text(op: Operation) -> str:
+    stream = StringIO()
+    Printer(stream=stream).print_op(op)
+    return stream.getvalue()
+
+
+class Dump:
+    """Writes the IR before each pass and after each stage, the LLVM IR of each kernel and the plan to a folder.
+
+    Each graph gets a folder of its own, each pass a file that begins with the command that runs it again.
+    """
+
+    def __init__(self, parent: Path) -> None:
+        self.parent = parent
+        self.passes = count()
+
+    @cached_property
+    def folder(self) -> Path:
+        """The first numbered folder that is free."""
+        self.parent.mkdir(parents=True, exist_ok=True)
+        for number in count():
+            folder = self.parent / f"graph-{number}"
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            return folder
+        raise AssertionError
+
+    def before(self, graph: str, pass_name: str, module: ModuleOp) -> None:
+        path = self.folder / f"{next(self.passes):02}-{pass_name}.mlir"
+        path.write_text(f"// {graph} graph; xdsl-opt -p {pass_name} {path}\n{ir_text(module)}\n")
+
+    def after(self, graph: str, stage: str, module: ModuleOp) -> None:
+        (self.folder / f"{stage}.mlir").write_text(f"{ir_text(module)}\n")
+
+    def finished(self, graph: CompiledGraph) -> None:
+        (self.folder / "plan.py").write_text(graph.plan.source)
+        for kernel in graph.kernels:
+            (self.folder / f"{kernel.name}.ll").write_text(kernel.llvm)
+
+

@@ -1,0 +1,288 @@
+"""From the host function in IR to one Python function: what runs at every call, and nothing else.
+
+The source is meant to be read: `explain` and `dump` show it. All decisions were taken by the passes of the host
+level; here each op becomes a line or two, and each object that a line needs becomes a global.
+"""
+
+from __future__ import annotations
+
+import linecache
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, TypeAlias
+
+import torch
+from torch._C._dynamo.guards import _empty_strided_cpu as empty_strided_cpu  # type: ignore[attr-defined]
+from xdsl.ir import Operation, SSAValue
+
+from ..ir import host
+from ..ir.dtypes import dtype_name
+from ..ir.expr import ZERO
+from ..ir.graph.attributes import Named
+from ..ir.locations import location_text
+from ..ir.shapes import symbol_ranges
+from ..frontend.import_fx import ArgumentSource, ImportedGraph, NumberInput, TensorInput
+from ..frontend.symbols import SizeSource
+from .extern import named_object, resolve, result_shape, tensors_of, with_strides
+from .memory import MIN_POOLED_BYTES, Pool
+from .python_text import Names, argument_text, expr_text, list_text, sizes_text, tuple_text
+from .stretch import KernelCode, StretchCall, raise_error, separate
+
+INDENT = "    "
+
+BoxedCall: TypeAlias = Callable[[list[Any]], list[Any]]
+
+_numbers = count()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The function of one compiled graph, and the text it was made from."""
+
+    function: BoxedCall
+    source: str
+    stretches: tuple[StretchCall, ...]
+
+
+class PlanWriter:
+    """Writes the Python function of one host function, op by op."""
+
+    def __init__(
+        self,
+        name: str,
+        imported: ImportedGraph,
+        input_count: int,
+        codes: Mapping[str, KernelCode],
+        pool: Pool,
+        min_parallel_elements: int,
+    ) -> None:
+        self.name = name
+        self.func = imported.function
+        self.arguments = imported.arguments
+        self.objects = imported.objects
+        self.inputs = ["_"] * input_count
+        self.codes = codes
+        self.pool = pool
+        self.min_parallel_elements = min_parallel_elements
+        self.names = Names((*symbol_ranges(self.func), "args", "error", "profiling", "_"))
+        self.values: dict[SSAValue, str] = {}
+        self.globals: dict[str, Any] = {}
+        self.bound: dict[Any, str] = {}
+        self.lines: list[str] = []
+        self.stretches: list[StretchCall] = []
+        self.place: str | None = None
+
+    def write(self) -> Plan:
+        name = self.names.take(self.name, "graph")
+        self.unpack()
+        for op in self.func.body.block.ops:
+            self.note_place(op)
+            WRITERS[type(op)](self, op)
+        if self.stretches:
+            self.lines.insert(0, f"profiling = {self.bind('profiler_enabled', torch.autograd._profiler_enabled)}()")
+        body = "\n".join(INDENT + line for line in self.lines)
+        source = f"def {name}(args):\n{body}\n"
+        return Plan(self.compile(name, source), source, tuple(self.stretches))
+
+    def compile(self, name: str, source: str) -> BoxedCall:
+        """The function, its text known to tracebacks and debuggers."""
+        filename = f"<stepwell {name} {next(_numbers)}>"
+        exec(compile(source, filename, "exec"), self.globals)
+        function: BoxedCall = self.globals.pop(name)  # or it would keep itself alive
+        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        weakref.finalize(function, linecache.cache.pop, filename, None)
+        return function
+
+    # -- helpers ----------------------------------------------------------------------------------
+
+    def emit(self, line: str) -> None:
+        self.lines.append(line)
+
+    def note_place(self, op: Operation) -> None:
+        """The user's source line as a comment, where it changes."""
+        place = location_text(op)
+        if place is not None and place != self.place:
+            self.place = place
+            self.emit(f"# {place}")
+
+    def bind(self, wish: str, value: Any, key: Any = None) -> str:
+        """The global that holds an object; one name per object, or per key where objects are made anew."""
+        key = id(value) if key is None else key
+        if key not in self.bound:
+            self.bound[key] = self.names.take(wish, "value")
+            self.globals[self.bound[key]] = value
+        return self.bound[key]
+
+    def define(self, value: SSAValue, otherwise: str) -> str:
+        self.values[value] = self.names.take(value.name_hint, otherwise)
+        return self.values[value]
+
+    def dtype(self, type_: host.BufferType) -> str:
+        name = dtype_name(type_.element)
+        return self.bind(name, getattr(torch, name))
+
+    # -- arguments --------------------------------------------------------------------------------
+
+    def unpack(self) -> None:
+        """Names the inputs, drops the references in the caller's list, evaluates symbols and numbers."""
+        for source in self.arguments:
+            self.inputs[source.input] = f"input_{source.input}"
+        for argument, source in self._sources():
+            if isinstance(source, TensorInput):
+                self.inputs[source.input] = self.define(argument, "input")
+        if self.inputs:
+            self.emit(f"{list_text(self.inputs)} = args")
+        self.emit("args.clear()")
+        for argument, source in self._sources():
+            if isinstance(source, SizeSource):
+                self.emit(f"{argument.name_hint} = {self._size_text(source)}")
+            elif isinstance(source, NumberInput):
+                self._number(argument, source)
+        if "_" in self.inputs:
+            self.emit("del _")
+
+    def _sources(self) -> Iterator[tuple[SSAValue, ArgumentSource]]:
+        return zip(self.func.body.block.args, self.arguments, strict=True)
+
+    def _size_text(self, source: SizeSource) -> str:
+        text = self.inputs[source.input]
+        text += "" if source.dim is None else f".size({source.dim})"
+        text = f"({text} - {source.offset})" if source.offset else text
+        return text if source.factor == 1 else f"{text} // {source.factor}"
+
+    def _number(self, argument: SSAValue, source: NumberInput) -> None:
+        """A Python float or bool, which kernels read from memory."""
+        assert isinstance(argument.type, host.BufferType)
+        name, make = self.define(argument, "number"), self.bind("scalar_tensor", torch.scalar_tensor)
+        self.emit(f"{name} = {make}({self.inputs[source.input]}, dtype={self.dtype(argument.type)})")
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    def alloc(self, op: host.AllocOp) -> None:
+        type_ = op.buffer.type
+        assert isinstance(type_, host.BufferType)
+        layout = f"{sizes_text(type_.sizes)}, {sizes_text(type_.strides)}"
+        self.emit(f"{self.define(op.buffer, 'buffer')} = {self._maker(type_)}({layout}, {self.dtype(type_)})")
+
+    def _maker(self, type_: host.BufferType) -> str:
+        """What allocates: of small tensors it is known already that the pool does not keep them."""
+        if type_.byte_span.is_constant and type_.byte_span.constant < MIN_POOLED_BYTES:
+            return self.bind("empty_strided_cpu", empty_strided_cpu)
+        return self.bind("empty_strided", self.pool.empty_strided, "empty_strided")
+
+    def workspace(self, op: host.WorkspaceOp) -> None:
+        make = self.bind("take_workspace", self.pool.workspace, "workspace")
+        self.emit(f"{self.define(op.workspace, 'workspace')} = {make}({expr_text(op.byte_size)})")
+
+    def slot(self, op: host.SlotOp) -> None:
+        """Nothing at run time: the stretch that uses the slot adds its offset."""
+
+    def view(self, op: host.ViewOp) -> None:
+        type_, source = op.result.type, self.values[op.source]
+        assert isinstance(type_, host.BufferType)
+        layout = f"{sizes_text(type_.sizes)}, {sizes_text(type_.strides)}"
+        offset = f", {source}.storage_offset() + {expr_text(op.element_offset)}" if op.element_offset != ZERO else ""
+        self.emit(f"{self.define(op.result, 'view')} = {source}.as_strided({layout}{offset})")
+
+    def copy(self, op: host.CopyOp) -> None:
+        self.emit(f"{self.values[op.target]}.copy_({self.values[op.source]})")
+
+    def separate(self, op: host.SeparateOp) -> None:
+        written = [self._span(value) for value in op.written]
+        sources = [self._span(value) for value in op.sources]
+        results = [self.define(value, "argument") for value in op.results]
+        call = self.bind("separate", separate)
+        self.emit(f"{list_text(results)} = {call}({tuple_text(sources)}, {tuple_text(written)})")
+
+    def _span(self, value: SSAValue) -> str:
+        assert isinstance(value.type, host.BufferType)
+        return f"({self.values[value]}, {expr_text(value.type.byte_span)})"
+
+    def free(self, op: host.FreeOp) -> None:
+        self.emit(f"del {', '.join(self.values[value] for value in op.buffers)}")
+
+    def weight(self, op: host.WeightOp) -> None:
+        name = op.weight.data
+        self.values[op.buffer] = self.bind(name.replace(".", "_"), self.objects[name], ("weight", name))
+
+    def constant(self, op: host.ConstantOp) -> None:
+        type_ = op.buffer.type
+        assert isinstance(type_, host.BufferType)
+        sizes = [size.constant for size in type_.sizes]
+        value = torch.frombuffer(bytearray(op.value.data.data), dtype=getattr(torch, dtype_name(type_.element)))
+        self.values[op.buffer] = self.bind(op.buffer.name_hint or "constant", value.reshape(sizes), op)
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def stretch(self, op: host.StretchOp) -> None:
+        number = len(self.stretches)
+        call = StretchCall.of(op, self.codes, self.min_parallel_elements)
+        self.stretches.append(call)
+        run = self.bind(f"stretch_{number}", call.native.call, ("stretch", number))
+        profiled = self.bind(f"profiled_{number}", call.run_profiled, ("profiled", number))
+        arguments = "".join(f", {text}" for text in call.argument_texts(self.values))
+        for first, last in call.parts:
+            text = f"({profiled} if profiling else {run})({first}, {last}{arguments})"
+            failing = call.failing(first, last)
+            self.emit(text if failing is None else f"error = {text}")
+            if failing is not None:
+                self.check(failing)
+
+    def check(self, code: KernelCode) -> None:
+        errors = self.bind(f"errors_of_{code.name}", code.errors, ("errors", code.name))
+        fail = self.bind("raise_error", raise_error)
+        self.emit(f"if error is not None: {fail}({errors}, error)")
+
+    def extern(self, op: host.ExternOp) -> None:
+        target, arguments = op.target.data, op.arguments.data
+        operands = [self.values[value] for value in op.operands]
+        call = self.bind(target.replace(".", "_"), resolve(target), target)
+        texts = [argument_text(argument, operands, self.named) for argument in arguments.positional]
+        texts += [f"{name}={argument_text(value, operands, self.named)}" for name, value in arguments.keywords]
+        results = [self.define(value, "result") for value in op.results]
+        self.emit(self._assignment(results, f"{call}({', '.join(texts)})", target))
+        for value in op.results:
+            self.keep_promise(value)
+
+    def _assignment(self, results: Sequence[str], call: str, target: str) -> str:
+        if not results:
+            return call
+        shape = result_shape(target, len(results))
+        if shape == "mixed":
+            call = f"{self.bind('tensors_of', tensors_of)}({call})"
+        return f"{results[0] if shape == 'one' else list_text(results)} = {call}"
+
+    def keep_promise(self, value: SSAValue) -> None:
+        """Later code was made for the strides that the fake tensor had."""
+        type_, name = value.type, self.values[value]
+        if isinstance(type_, host.BufferType) and type_.strides:
+            strides, sizes = sizes_text(type_.strides), sizes_text(type_.sizes)
+            restride = self.bind("with_strides", with_strides)
+            self.emit(f"if {name}.stride() != {strides}: {name} = {restride}({name}, {sizes}, {strides})")
+
+    def named(self, named: Named) -> str:
+        return self.bind(named.name.replace(":", "_"), named_object(named, self.objects), named)
+
+    def finish(self, op: host.ReturnOp) -> None:
+        operands = [self.values[value] for value in op.operands]
+        results = [argument_text(argument, operands, self.named) for argument in op.arguments.data.positional]
+        self.emit(f"return [{', '.join(results)}]")
+
+
+WRITERS: dict[type[Operation], Callable[[PlanWriter, Any], None]] = {
+    host.AllocOp: PlanWriter.alloc,
+    host.WorkspaceOp: PlanWriter.workspace,
+    host.SlotOp: PlanWriter.slot,
+    host.ViewOp: PlanWriter.view,
+    host.CopyOp: PlanWriter.copy,
+    host.SeparateOp: PlanWriter.separate,
+    host.FreeOp: PlanWriter.free,
+    host.WeightOp: PlanWriter.weight,
+    host.ConstantOp: PlanWriter.constant,
+    host.StretchOp: PlanWriter.stretch,
+    host.ExternOp: PlanWriter.extern,
+    host.ReturnOp: PlanWriter.finish,
+}
+"""The ops of the buffer form, and how each is said in Python."""

@@ -1,0 +1,84 @@
+"""Where torch calls us: the `torch.compile` backend of the name `stepwell`, and `stepwell.compile`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from ..frontend.autograd import stepwell_backend
+from ..ir.errors import BackendError
+from .compiler import GraphCompiler
+from .config import Settings, config
+from .observers import Recorder
+
+SERVED = ("cpu",)
+"""The device types that a backend of ours makes code for."""
+
+CompiledCall = Callable[..., Any]
+
+
+def stepwell(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> CompiledCall:
+    """Compiles a graph that Dynamo captured, forward and backward: the backend of `torch.compile`.
+
+    `mode` is one of torch's: "default", "reduce-overhead", "max-autotune". On the CPU they give the same code: a
+    launch costs next to nothing and no kernel is tuned. `options` are knobs of `stepwell.config` for this compile;
+    an unknown one raises OptionError, which lists all.
+    """
+    return compile_captured(gm, example_inputs, config.with_options(options, mode))
+
+
+def compile_captured(
+    gm: fx.GraphModule, example_inputs: Sequence[Any], settings: Settings, *recorders: Recorder
+) -> CompiledCall:
+    """The same with settings, and with recorders that look on."""
+    if devices := unserved_devices(gm, example_inputs):
+        return refuse(gm, devices, settings)
+    return stepwell_backend(
+        gm, example_inputs, GraphCompiler(settings, recorders), fallback_random=settings.fallback_random
+    )
+
+
+def unserved_devices(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> list[str]:
+    """The types of the devices in a graph that nothing here makes code for."""
+    values = [*example_inputs, *(node.meta.get("example_value") for node in gm.graph.nodes)]
+    found = {value.device.type for value in values if isinstance(value, Tensor)}
+    return sorted(found.difference(SERVED))
+
+
+def refuse(gm: fx.GraphModule, devices: Sequence[str], settings: Settings) -> CompiledCall:
+    """The graph itself, after a warning; raises BackendError under `strict`."""
+    error = BackendError(
+        "stepwell",
+        expected=f"tensors on {', '.join(SERVED)}",
+        got=f"a graph with tensors on {', '.join(devices)}",
+        hint="kernels for other devices are not available yet, so this graph runs eagerly",
+    )
+    if settings.strict:
+        raise error
+    warnings.warn(str(error), stacklevel=2)
+    return gm.forward
+
+
+def compile(
+    model: Callable[..., Any] | None = None,
+    *,
+    dynamic: bool | None = None,
+    fullgraph: bool = False,
+    **options: Any,
+) -> Any:
+    """`torch.compile` with this backend; `mode` and the knobs of `stepwell.config` are keywords. Also a decorator.
+
+    Raises OptionError at once for a knob, or a value of one, that does not exist.
+    """
+    config.with_options(options)
+    return torch.compile(model, backend=stepwell, dynamic=dynamic, fullgraph=fullgraph, options=options or None)
