@@ -8,6 +8,7 @@ from .ops import (
     AssertOp,
     BroadcastOp,
     CompareOp,
+    ConvertOp,
     ForOp,
     GatherOp,
     GridSizeOp,
@@ -45,6 +46,7 @@ Tile = Dialect(
         TransposeOp,
         CompareOp,
         SelectOp,
+        ConvertOp,
         ReduceOp,
         AssertOp,
         PhiloxOp,
@@ -52,7 +54,7 @@ Tile = Dialect(
 )
 
 __all__ = [
-    "AssertOp", "BroadcastOp", "CompareOp", "ForOp", "GatherOp", "GridSizeOp", "IndexOp", "IotaOp", "KernelOp",
-    "LoadOp", "PhiloxOp", "ProgramIdOp", "ReduceOp", "ScatterOp", "ScratchOp", "SelectOp", "StoreOp", "Tile",
-    "TransposeOp", "YieldOp",
+    "AssertOp", "BroadcastOp", "CompareOp", "ConvertOp", "ForOp", "GatherOp", "GridSizeOp", "IndexOp", "IotaOp",
+    "KernelOp", "LoadOp", "PhiloxOp", "ProgramIdOp", "ReduceOp", "ScatterOp", "ScratchOp", "SelectOp", "StoreOp",
+    "Tile", "TransposeOp", "YieldOp",
 ]  # fmt: skip

@@ -1175,6 +1175,62 @@ class SelectOp(IRDLOperation):
         return SelectOp.make(*values)
 
 
+CONVERSIONS = ("extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "fptoui")
+"""The casts of `arith` that it defines on scalars only; `arith.extf` and `arith.truncf` take blocks themselves."""
+
+
+@irdl_op_definition
+class ConvertOp(IRDLOperation):
+    """
+    Casts every lane as the scalar operation of `arith` of that name does.
+
+    ```mlir
+    %w = tile.convert sitofp %v : vector<64xi32> -> vector<64xf32>
+    ```
+    """
+
+    name = "tile.convert"
+
+    operand = operand_def()
+    kind = prop_def(StringAttr)
+    result = result_def()
+
+    traits = traits_def(Pure())
+
+    @staticmethod
+    def make(kind: str, operand: SSAValue, element: Attribute) -> ConvertOp:
+        return ConvertOp.create(
+            operands=[operand],
+            properties={"kind": StringAttr(kind)},
+            result_types=[block_type(element, shape_of(operand.type))],
+        )
+
+    def verify_(self) -> None:
+        if self.kind.data not in CONVERSIONS:
+            raise VerifyException(f"tile.convert: expected one of {', '.join(CONVERSIONS)}, got {self.kind.data}")
+        if shape_of(self.operand.type) != shape_of(self.result.type):
+            raise VerifyException(
+                f"tile.convert: expected blocks of one shape, got {self.operand.type}, {self.result.type}"
+            )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.kind.data} ")
+        printer.print_operand(self.operand)
+        printer.print_string(" : ")
+        printer.print_attribute(self.operand.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ConvertOp:
+        kind = parser.parse_identifier()
+        operand = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        value = parser.resolve_operand(operand, parser.parse_type())
+        parser.parse_punctuation("->")
+        return ConvertOp.make(kind, value, element_of(parser.parse_type()))
+
+
 @irdl_op_definition
 class ReduceOp(IRDLOperation):
     """

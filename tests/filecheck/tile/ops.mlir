@@ -21,6 +21,8 @@ tile.kernel @every_op(%x : memref<?xf32>, %o : memref<?xf32>, %s0 : index) grid 
     %c = tile.compare olt %v, %w : vector<64xf32>
     // CHECK-NEXT: tile.select %c, %v, %w : vector<64xi1>, vector<64xf32>
     %q = tile.select %c, %v, %w : vector<64xi1>, vector<64xf32>
+    // CHECK-NEXT: tile.convert uitofp %c : vector<64xi1> -> vector<64xf32>
+    %u = tile.convert uitofp %c : vector<64xi1> -> vector<64xf32>
     // CHECK-NEXT: tile.iota 0 : vector<64xi64>
     %off = tile.iota 0 : vector<64xi64>
     // CHECK-NEXT: tile.assert %c, %off mask %mask code 1 : vector<64xi64>
