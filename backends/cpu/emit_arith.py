@@ -1,0 +1,288 @@
+"""Elementwise arithmetic, comparison and selection on scalars and blocks: one row per operation.
+
+bf16 and f16 are computed in f32 and rounded once per operation. No instruction carries fast-math flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
+from xdsl.ir import Operation
+
+from ...ir import tile
+from .blocks import ALWAYS, BOOL, F32, F64, NARROW_FLOATS, NEVER, Block, Element, constant_text
+from .convert import narrow, widen
+from .emitter import Emitter, OpEmitter, Table, unsupported
+
+Compute = Callable[..., str]
+"""(emitter, block, *pieces) → piece."""
+
+
+def elementwise(compute: Compute) -> OpEmitter:
+    """Applies `compute` piece by piece; narrow floats go through f32."""
+
+    def emit(e: Emitter, op: Operation) -> None:
+        result = op.results[0]
+        block, values = e.block(result.type), e.values
+        rows = zip(*[values[operand] for operand in op.operands], strict=True)
+        apply = _through_f32(compute) if block.element in NARROW_FLOATS else compute
+        values[result] = tuple([apply(e, block, *row) for row in rows])
+
+    return emit
+
+
+def _through_f32(compute: Compute) -> Compute:
+    def apply(e: Emitter, block: Block, *pieces: str) -> str:
+        return narrow(e, block, compute(e, block.of(F32), *[widen(e, block, piece) for piece in pieces]))
+
+    return apply
+
+
+def _binary(opcode: str) -> Compute:
+    return lambda e, block, first, second: e.value(f"{opcode} {block.text} {first}, {second}")
+
+
+def _intrinsic(name: str) -> Compute:
+    return lambda e, block, *pieces: e.intrinsic(name, block, *pieces)
+
+
+def choose(e: Emitter, block: Block, condition: str, first: str, second: str) -> str:
+    """Lane by lane, the first where the condition holds."""
+    if condition in ALWAYS or first == second:
+        return first
+    if condition in NEVER:
+        return second
+    return e.value(f"select {block.mask.text} {condition}, {block.text} {first}, {block.text} {second}")
+
+
+def compare(e: Emitter, block: Block, predicate: str, first: str, second: str) -> str:
+    opcode = "fcmp" if block.element.is_float else "icmp"
+    return e.value(f"{opcode} {predicate} {block.text} {first}, {second}")
+
+
+def both(e: Emitter, block: Block, first: str, second: str) -> str:
+    """Bitwise and; a mask constant disappears."""
+    if block.element is BOOL and (first in ALWAYS or second in NEVER):
+        return second
+    if block.element is BOOL and (second in ALWAYS or first in NEVER):
+        return first
+    return e.value(f"and {block.text} {first}, {second}")
+
+
+def negate_mask(e: Emitter, block: Block, mask: str) -> str:
+    return e.value(f"xor {block.text} {mask}, {block.splat('true')}")
+
+
+def _negate(e: Emitter, block: Block, piece: str) -> str:
+    return e.value(f"fneg {block.text} {piece}")
+
+
+def _extremum(predicate: str, *, keep_nan: bool) -> Compute:
+    """The greater or smaller value. x86 gives the second operand if either is NaN, so that one more select settles
+    NaN: it wins (`keep_nan`), or the number does. Three instructions, where LLVM's own intrinsic takes six."""
+
+    def compute(e: Emitter, block: Block, first: str, second: str) -> str:
+        better = choose(e, block, compare(e, block, predicate, first, second), first, second)
+        doubtful = first if keep_nan else second
+        return choose(e, block, compare(e, block, "uno", doubtful, doubtful), first, better)
+
+    return compute
+
+
+# -- integer division --------------------------------------------------------------------------------
+
+
+def _safe_divisor(e: Emitter, block: Block, first: str, second: str, signed: bool) -> str:
+    """The divisor, replaced by 1 where a division would trap: by zero, and the least number by -1, which wraps."""
+    if second[0] != "%" and second not in (block.constant(0), block.constant(-1)):
+        return second
+    bad = compare(e, block, "eq", second, block.constant(0))
+    if signed:
+        least = compare(e, block, "eq", first, block.constant(-1 << (block.element.bits - 1)))
+        minus = compare(e, block, "eq", second, block.constant(-1))
+        bad = e.value(f"or {block.mask.text} {bad}, {both(e, block.mask, least, minus)}")
+    return choose(e, block, bad, block.constant(1), second)
+
+
+def _exact_float(element: Element) -> Element:
+    """The float whose quotients, truncated, are those of n-bit integers: what lies below a whole number does so by
+    a relative distance of at least 2^-(n+1)."""
+    return F32 if element.bits <= 16 else F64
+
+
+def divide(e: Emitter, block: Block, first: str, second: str, signed: bool = True) -> str:
+    """The quotient rounded towards zero. Blocks of narrow integers divide as floats: x86 divides no integer vectors."""
+    divisor = _safe_divisor(e, block, first, second, signed)
+    s, u = ("s", "si") if signed else ("u", "ui")
+    if not block.lanes or block.element.bits > 32 or divisor[0] != "%":
+        return e.value(f"{s}div {block.text} {first}, {divisor}")
+    exact = block.of(_exact_float(block.element))
+    left, right = (e.value(f"{u}tofp {block.text} {piece} to {exact.text}") for piece in (first, divisor))
+    return e.value(f"fpto{u} {exact.text} {e.value(f'fdiv {exact.text} {left}, {right}')} to {block.text}")
+
+
+def remainder(e: Emitter, block: Block, first: str, second: str, signed: bool = True) -> str:
+    divisor = _safe_divisor(e, block, first, second, signed)
+    if not block.lanes or block.element.bits > 32 or divisor[0] != "%":
+        return e.value(f"{'s' if signed else 'u'}rem {block.text} {first}, {divisor}")
+    product = e.value(f"mul {block.text} {divide(e, block, first, divisor, signed)}, {divisor}")
+    return e.value(f"sub {block.text} {first}, {product}")
+
+
+def _divide_unsigned(e: Emitter, block: Block, first: str, second: str) -> str:
+    return divide(e, block, first, second, signed=False)
+
+
+def _remainder_unsigned(e: Emitter, block: Block, first: str, second: str) -> str:
+    return remainder(e, block, first, second, signed=False)
+
+
+def _divide_rounding(toward: int) -> Compute:
+    """Division rounded down (-1) or up (1): the truncated quotient, corrected where the remainder says so."""
+
+    def compute(e: Emitter, block: Block, first: str, second: str) -> str:
+        quotient = divide(e, block, first, second)
+        product = e.value(f"mul {block.text} {quotient}, {second}")
+        rest = e.value(f"sub {block.text} {first}, {product}")
+        inexact = compare(e, block, "ne", rest, block.constant(0))
+        signs = e.value(f"xor {block.text} {rest if toward < 0 else first}, {second}")
+        wrong = compare(e, block, "slt" if toward < 0 else "sge", signs, block.constant(0))
+        moved = e.value(f"add {block.text} {quotient}, {block.constant(toward)}")
+        return choose(e, block, both(e, block.mask, inexact, wrong), moved, quotient)
+
+    return compute
+
+
+def _ceil_divide_unsigned(e: Emitter, block: Block, first: str, second: str) -> str:
+    quotient = divide(e, block, first, second, signed=False)
+    product = e.value(f"mul {block.text} {quotient}, {second}")
+    inexact = compare(e, block, "ne", product, first)
+    return e.value(f"add {block.text} {quotient}, {e.value(f'zext {block.mask.text} {inexact} to {block.text}')}")
+
+
+def _extended(opcode: str, extension: str) -> OpEmitter:
+    """Both halves of the result of an operation in twice the width."""
+
+    def emit(e: Emitter, op: Operation) -> None:
+        block = e.block(op.results[0].type)
+        bits, halves = block.element.bits, []
+        text = f"<{block.lanes} x i{2 * bits}>" if block.lanes else f"i{2 * bits}"
+        shift = f"splat (i{2 * bits} {bits})" if block.lanes else str(bits)
+        for row in zip(*[e.values[operand] for operand in op.operands], strict=True):
+            first, second = (e.value(f"{extension} {block.text} {piece} to {text}") for piece in row)
+            whole = e.value(f"{opcode} {text} {first}, {second}")
+            high = e.value(f"lshr {text} {whole}, {shift}")
+            halves.append([(whole, block), (high, e.block(op.results[1].type))])
+        for result, pieces in zip(op.results, zip(*halves, strict=True), strict=True):
+            e.values[result] = tuple([e.value(f"trunc {text} {piece} to {half.text}") for piece, half in pieces])
+
+    return emit
+
+
+# -- comparison, selection, constants ----------------------------------------------------------------
+
+_FLOAT_PREDICATES = (
+    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
+)  # fmt: skip
+_INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+
+
+def _emit_compare(e: Emitter, op: Operation, predicate: str) -> None:
+    block = e.block(op.operands[0].type)
+    rows = list(zip(*[e.values[operand] for operand in op.operands], strict=True))
+    if block.element in NARROW_FLOATS:
+        rows = [tuple([widen(e, block, piece) for piece in row]) for row in rows]
+        block = block.of(F32)
+    e.values[op.results[0]] = tuple([compare(e, block, predicate, first, second) for first, second in rows])
+
+
+def _emit_arith_compare(e: Emitter, op: arith.CmpfOp | arith.CmpiOp) -> None:
+    names = _FLOAT_PREDICATES if isinstance(op, arith.CmpfOp) else _INTEGER_PREDICATES
+    _emit_compare(e, op, names[op.predicate.value.data])
+
+
+def _emit_tile_compare(e: Emitter, op: tile.CompareOp) -> None:
+    _emit_compare(e, op, op.predicate.data)
+
+
+def _emit_select(e: Emitter, op: Operation) -> None:
+    block = e.block(op.results[0].type)
+    condition, first, second = (e.values[operand] for operand in op.operands)
+    if len(condition) != len(first) or (block.lanes and e.block(op.operands[0].type).lanes == 0):
+        condition = (e.splat(block.piece.mask, condition[0]),) * block.rows
+    rows = zip(condition, first, second, strict=True)
+    e.values[op.results[0]] = tuple([choose(e, block, *row) for row in rows])
+
+
+def _emit_constant(e: Emitter, op: arith.ConstantOp) -> None:
+    block, value = e.block(op.results[0].type), op.value
+    if isinstance(value, IntegerAttr | FloatAttr):
+        e.values[op.results[0]] = (block.constant(value.value.data),)
+    elif isinstance(value, DenseIntOrFPElementsAttr):
+        e.values[op.results[0]] = _dense(block, value)
+    else:
+        raise unsupported(op, "an integer, a float or a dense constant")
+
+
+def _dense(block: Block, attr: DenseIntOrFPElementsAttr[Any]) -> tuple[str, ...]:
+    values = attr.get_values()
+    if attr.is_splat():
+        return (block.constant(values[0]),) * block.rows
+    texts = [f"{block.element.register} {constant_text(block.element, value)}" for value in values]
+    return tuple([f"<{', '.join(texts[at : at + block.lanes])}>" for at in range(0, len(texts), block.lanes)])
+
+
+add, multiply = _binary("add"), _binary("mul")
+add_float, multiply_float = _binary("fadd"), _binary("fmul")
+either, differ = _binary("or"), _binary("xor")
+maximum_float, minimum_float = _extremum("ogt", keep_nan=True), _extremum("olt", keep_nan=True)
+maximum_signed, minimum_signed = _intrinsic("smax"), _intrinsic("smin")
+maximum_unsigned, minimum_unsigned = _intrinsic("umax"), _intrinsic("umin")
+
+ELEMENTWISE: dict[type[Operation], Compute] = {
+    arith.AddfOp: add_float,
+    arith.SubfOp: _binary("fsub"),
+    arith.MulfOp: multiply_float,
+    arith.DivfOp: _binary("fdiv"),
+    arith.NegfOp: _negate,
+    arith.MaximumfOp: maximum_float,
+    arith.MinimumfOp: minimum_float,
+    arith.MaxnumfOp: _extremum("ogt", keep_nan=False),
+    arith.MinnumfOp: _extremum("olt", keep_nan=False),
+    arith.AddiOp: add,
+    arith.SubiOp: _binary("sub"),
+    arith.MuliOp: multiply,
+    arith.DivSIOp: divide,
+    arith.DivUIOp: _divide_unsigned,
+    arith.RemSIOp: remainder,
+    arith.RemUIOp: _remainder_unsigned,
+    arith.FloorDivSIOp: _divide_rounding(-1),
+    arith.CeilDivSIOp: _divide_rounding(1),
+    arith.CeilDivUIOp: _ceil_divide_unsigned,
+    arith.MaxSIOp: maximum_signed,
+    arith.MinSIOp: minimum_signed,
+    arith.MaxUIOp: maximum_unsigned,
+    arith.MinUIOp: minimum_unsigned,
+    arith.AndIOp: both,
+    arith.OrIOp: either,
+    arith.XOrIOp: differ,
+    arith.ShLIOp: _binary("shl"),
+    arith.ShRSIOp: _binary("ashr"),
+    arith.ShRUIOp: _binary("lshr"),
+}
+
+ARITH: Table = {
+    **{op: elementwise(compute) for op, compute in ELEMENTWISE.items()},
+    arith.AddUIExtendedOp: _extended("add", "zext"),
+    arith.MulUIExtendedOp: _extended("mul", "zext"),
+    arith.MulSIExtendedOp: _extended("mul", "sext"),
+    arith.CmpfOp: _emit_arith_compare,
+    arith.CmpiOp: _emit_arith_compare,
+    tile.CompareOp: _emit_tile_compare,
+    arith.SelectOp: _emit_select,
+    tile.SelectOp: _emit_select,
+    arith.ConstantOp: _emit_constant,
+}

@@ -1,0 +1,120 @@
+"""Loops and the grid. A masked loop is emitted as a loop over whole blocks and one masked block for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from ...ir import tile
+from ...ir.expr import ZERO, Expr, mod
+from .blocks import BOOL, block_of
+from .builder import Typed
+from .emitter import Emitter, Table
+
+
+def _emit_program_id(e: Emitter, op: tile.ProgramIdOp) -> None:
+    e.values[op.result] = (e.program,)
+
+
+def _emit_grid_size(e: Emitter, op: tile.GridSizeOp) -> None:
+    e.values[op.result] = (e.grid,)
+
+
+def _emit_for(e: Emitter, op: tile.ForOp) -> None:
+    _Loop(e, op).emit()
+
+
+class _Loop:
+    """The emission of one `tile.for`; carried blocks are flat lists of pieces."""
+
+    def __init__(self, e: Emitter, op: tile.ForOp) -> None:
+        self.e = e
+        self.op = op
+        indices, inits = e.operand_groups(op)
+        self.indices = [index for (index,) in indices]
+        self.inits = [piece for pieces in inits for piece in pieces]
+        self.low, self.high = op.bounds.results
+        self.lanes = op.lanes
+        self.block = op.block
+        first = len(self.block.args) - len(inits)
+        self.index, *masks = self.block.args[:first]
+        self.mask = masks[0] if masks else None
+        self.carried = self.block.args[first:]
+        self.types = [e.block(value.type) for value in op.results]
+        self.every = block_of(BOOL, (op.lanes,)).constant(1)
+
+    def emit(self) -> None:
+        rest = ZERO if self.mask is None else mod(self.high - self.low, self.lanes)
+        values, index = self.blocks(self.high - rest, self.inits)
+        self.bind(self.op.results, self.rest(rest, index, values) if rest.terms else values)
+
+    def blocks(self, high: Expr, values: list[str]) -> tuple[list[str], str]:
+        """Runs the body on whole blocks; returns what it carries and the index that follows."""
+        e, extent = self.e, high - self.low
+        trips = -(-extent.constant // self.lanes) if extent.is_constant else None
+        low = e.expressions.emit(self.low, self.indices)
+        if trips is not None and trips <= 0:
+            return values, low
+        if trips == 1:
+            values = self.body(low, self.every, values)
+            return values, e.expressions.emit(self.low + self.lanes, self.indices)
+        return e.loop(
+            low,
+            e.expressions.emit(high, self.indices),
+            self.lanes,
+            self.typed(values),
+            lambda index, carried: self.body(index, self.every, carried),
+            entered=trips is not None,
+        )
+
+    def rest(self, extent: Expr, index: str, values: list[str]) -> list[str]:
+        """Runs the body on the last, incomplete block, if there is one."""
+        e = self.e
+
+        def body() -> list[str]:
+            return self.body(index, e.first_lanes(self.lanes, remaining), values)
+
+        if extent.is_constant:
+            remaining = str(extent.constant)
+            return body()
+        high = e.expressions.emit(self.high, self.indices)
+        remaining = e.pure(f"sub nsw i64 {high}, {index}", high, index)
+        return e.conditional(e.value(f"icmp sgt i64 {remaining}, 0"), self.typed(values), body)
+
+    def body(self, index: str, mask: str, values: Sequence[str]) -> list[str]:
+        """Emits the body for one index; the values that it yields."""
+        e = self.e
+        if index[0] == "%" and e.expressions.is_nonnegative(self.low, self.indices):
+            e.expressions.nonnegative.add(index)
+        e.values[self.index] = (index,)
+        if self.mask is not None:
+            e.values[self.mask] = (mask,)
+        self.bind(self.carried, values)
+        e.emit(self.block.ops)
+        last = self.block.last_op
+        assert last is not None
+        return [piece for value in last.operands for piece in e.values[value]]
+
+    def typed(self, values: Sequence[str]) -> list[Typed]:
+        texts = [block.text for block in self.types for _ in range(block.rows)]
+        return list(zip(texts, values, strict=True))
+
+    def bind(self, targets: Sequence[SSAValue], values: Sequence[str]) -> None:
+        """Deals the flat list of pieces out to the values they make up."""
+        at = 0
+        for target, block in zip(targets, self.types, strict=True):
+            self.e.values[target] = tuple(values[at : at + block.rows])
+            at += block.rows
+
+
+def _emit_yield(e: Emitter, op: tile.YieldOp) -> None:
+    """The loop takes the operands."""
+
+
+CONTROL: Table = {
+    tile.ForOp: _emit_for,
+    tile.YieldOp: _emit_yield,
+    tile.ProgramIdOp: _emit_program_id,
+    tile.GridSizeOp: _emit_grid_size,
+}

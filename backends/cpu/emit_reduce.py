@@ -1,0 +1,199 @@
+"""Combining values: the lanes of a block by a fixed tree, so that results repeat, and values in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+
+from ...ir import tile
+from .blocks import BOOL, F32, INT64, NARROW_FLOATS, Block, block_of, constant_text
+from .convert import narrow, widen
+from .emit_arith import (
+    add,
+    add_float,
+    both,
+    choose,
+    compare,
+    differ,
+    either,
+    maximum_float,
+    maximum_signed,
+    maximum_unsigned,
+    minimum_float,
+    minimum_signed,
+    minimum_unsigned,
+    multiply,
+    multiply_float,
+)
+from .emitter import Emitter, Table, unsupported
+
+Group = tuple[str, ...]
+"""One piece of each operand of a reduction: one, or a key and its index."""
+
+Combine = Callable[[Emitter, Block, Group, Group], Group]
+"""Combines two groups whose keys have that block's type."""
+
+
+def _single(on_floats: Callable[..., str] | None, on_integers: Callable[..., str]) -> Combine:
+    def combine(e: Emitter, block: Block, first: Group, second: Group) -> Group:
+        compute = on_floats if block.element.is_float and on_floats is not None else on_integers
+        return (compute(e, block, first[0], second[0]),)
+
+    return combine
+
+
+def _extremal_pair(order: str) -> Combine:
+    """The pair with the better key: NaN before numbers, then by order, then by the smaller index."""
+
+    def combine(e: Emitter, block: Block, first: Group, second: Group) -> Group:
+        indices, mask = block.of(INT64), block.mask
+        better, equal = (_better_float if block.element.is_float else _better_integer)(e, block, order, first[0], second[0])
+        earlier = compare(e, indices, "slt", second[1], first[1])
+        takes = either(e, mask, better, both(e, mask, equal, earlier))
+        return choose(e, block, takes, second[0], first[0]), choose(e, indices, takes, second[1], first[1])
+
+    return combine
+
+
+def _better_float(e: Emitter, block: Block, order: str, first: str, second: str) -> tuple[str, str]:
+    """Whether the second key is better than the first, and whether they are equal; NaN is better than all numbers."""
+    number = compare(e, block, "ord", first, first)
+    better = both(e, block.mask, compare(e, block, f"u{order}", second, first), number)
+    nans = [compare(e, block, "uno", key, key) for key in (first, second)]
+    equal = either(e, block.mask, compare(e, block, "oeq", first, second), both(e, block.mask, *nans))
+    return better, equal
+
+
+def _better_integer(e: Emitter, block: Block, order: str, first: str, second: str) -> tuple[str, str]:
+    signedness = "u" if block.element is BOOL else "s"
+    return compare(e, block, signedness + order, second, first), compare(e, block, "eq", first, second)
+
+
+COMBINE: dict[str, Combine] = {
+    "add": _single(add_float, add),
+    "mul": _single(multiply_float, multiply),
+    "max": _single(maximum_float, maximum_signed),
+    "min": _single(minimum_float, minimum_signed),
+    "maxu": _single(maximum_float, maximum_unsigned),
+    "minu": _single(minimum_float, minimum_unsigned),
+    "and": _single(None, both),
+    "or": _single(None, either),
+    "xor": _single(None, differ),
+    "argmax": _extremal_pair("gt"),
+    "argmin": _extremal_pair("lt"),
+}
+
+_ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "maxu": "or", "min": "and", "minu": "and"}
+
+
+def combine(e: Emitter, name: str, block: Block, first: Group, second: Group) -> Group:
+    """Combines two groups of pieces; narrow floats go through f32."""
+    if block.element is BOOL:
+        name = _ON_BOOLS.get(name, name)
+    if block.element not in NARROW_FLOATS:
+        return COMBINE[name](e, block, first, second)
+    first, second = ((widen(e, block, group[0]), *group[1:]) for group in (first, second))
+    result = COMBINE[name](e, block.of(F32), first, second)
+    return (narrow(e, block, result[0]), *result[1:])
+
+
+# -- lanes of a block --------------------------------------------------------------------------------
+
+
+def _emit_reduce(e: Emitter, op: tile.ReduceOp) -> None:
+    block, dimension = e.block(op.values[0].type), op.dimension.value.data
+    if not block.shape:
+        raise unsupported(op, "a block of rank 1 or more")
+    columns = [e.values[value] for value in op.values]
+    wide = block.of(F32) if block.element in NARROW_FLOATS else block
+    if wide is not block:  # narrow floats are rounded once, at the end
+        columns[0] = tuple([widen(e, block.piece, piece) for piece in columns[0]])
+    reduce = _across_lanes if dimension == len(block.shape) - 1 else _across_rows
+    groups = reduce(e, op.combiner.data, wide, dimension, list(zip(*columns, strict=True)))
+    results = list(zip(*groups, strict=True))
+    if wide is not block:
+        kept = e.block(op.results[0].type).piece
+        results[0] = tuple([narrow(e, kept, piece) for piece in results[0]])
+    e.values.update(zip(op.results, results, strict=True))
+
+
+def _across_rows(e: Emitter, name: str, block: Block, dimension: int, rows: list[Group]) -> list[Group]:
+    size, inner = block.shape[dimension], prod(block.shape[dimension + 1 : -1])
+    join = partial(combine, e, name, block.piece)
+    return [
+        _tree(join, rows[start + offset : start + size * inner : inner])
+        for start in range(0, len(rows), size * inner)
+        for offset in range(inner)
+    ]
+
+
+def _tree(join: Callable[[Group, Group], Group], groups: list[Group]) -> Group:
+    """Combines neighbours until one is left: the same order for the same number."""
+    while len(groups) > 1:
+        pairs = [join(*groups[at : at + 2]) for at in range(0, len(groups) - 1, 2)]
+        groups = pairs + groups[len(groups) & ~1 :]
+    return groups[0]
+
+
+def _across_lanes(e: Emitter, name: str, block: Block, _: int, rows: list[Group]) -> list[Group]:
+    blocks = [block.piece, block.piece.of(INT64)][: len(rows[0])]
+    groups = [_lanes_combined(e, name, blocks, group) for group in rows]
+    if len(block.shape) == 1:
+        return groups
+    lanes = block.shape[-2]
+    pieces = [block_of(column.element, (lanes,)) for column in blocks]
+    return [
+        tuple([e.assemble(*pair) for pair in zip(pieces, zip(*groups[at : at + lanes], strict=True), strict=True)])
+        for at in range(0, len(groups), lanes)
+    ]
+
+
+def _lanes_combined(e: Emitter, name: str, blocks: list[Block], group: Group) -> Group:
+    """All lanes as one: by LLVM's reductions where it has one that is exact, else by halves."""
+    key, lanes = blocks[0], blocks[0].lanes
+    if key.element.is_float and name in _FLOAT_REDUCTIONS and lanes & (lanes - 1) == 0:
+        return (_by_halves(e, key, group[0], *_FLOAT_REDUCTIONS[name]),)
+    if not key.element.is_float and name in _INTEGER_REDUCTIONS:
+        function = _INTEGER_REDUCTIONS[_ON_BOOLS.get(name, name) if key.element is BOOL else name]
+        return (e.call(key.element.register, f"llvm.vector.reduce.{function}.{key.suffix}", (key.text, group[0])),)
+    if lanes == 1:
+        return tuple([e.lane(block, piece, 0) for block, piece in zip(blocks, group, strict=True)])
+    half = 1 << (lanes - 1).bit_length() - 1
+    low, high = _part(e, blocks, group, 0, half), _part(e, blocks, group, half, lanes)
+    if half * 2 == lanes and half > 1:
+        halves = [block_of(block.element, (half,)) for block in blocks]
+        return _lanes_combined(e, name, halves, combine(e, name, halves[0], low, high))
+    first, second = (
+        _lanes_combined(e, name, [block_of(block.element, (size,)) for block in blocks], part)
+        for size, part in ((half, low), (lanes - half, high))
+    )
+    return combine(e, name, block_of(key.element, ()), first, second)
+
+
+def _by_halves(e: Emitter, block: Block, piece: str, name: str, neutral: float) -> str:
+    """LLVM's float reduction, which `reassoc` allows to go by halves, always the same ones."""
+    scalar, function = block.element.register, f"llvm.vector.reduce.{name}.{block.suffix}"
+    start = constant_text(block.element, neutral)
+    e.module.declare_intrinsic(scalar, function, [(scalar, start), (block.text, piece)])
+    return e.value(f"call reassoc {scalar} @{function}({scalar} {start}, {block.text} {piece})")
+
+
+def _part(e: Emitter, blocks: list[Block], group: Group, start: int, stop: int) -> Group:
+    return tuple(
+        [
+            e.part(block, piece, start, block_of(block.element, (stop - start,)))
+            for block, piece in zip(blocks, group, strict=True)
+        ]
+    )
+
+
+_INTEGER_REDUCTIONS = {
+    "add": "add", "mul": "mul", "max": "smax", "min": "smin", "maxu": "umax", "minu": "umin", "and": "and",
+    "or": "or", "xor": "xor",
+}  # fmt: skip
+
+_FLOAT_REDUCTIONS = {"add": ("fadd", -0.0), "mul": ("fmul", 1.0)}
+"""LLVM's name and neutral element."""
+
+REDUCE: Table = {tile.ReduceOp: _emit_reduce}

@@ -1,0 +1,170 @@
+"""Conversions between element types: rounding against ml_dtypes, out-of-range values against eager PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from stepwell.tests.cpu.kernels import DTYPES, SHAPES, Array, apply, elementwise_kernel, Kernel, same, samples
+
+FLOATS = ("bf16", "f16", "f32", "f64")
+WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
+
+every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
+
+EXTREMES = (
+    0.0, -0.5, -1.7, 127.9, 128.0, 200.7, 255.9, 256.0, 300.0, -129.0, 32768.0, 65536.7, -40000.0, 2147483520.0,
+    2147483648.0, 3e9, 3000000005.0, -2147483648.0, -3e9, 1e10, 9.2e18, 9.3e18, 1e19, 1e30, -1e30, np.inf, -np.inf,
+    np.nan,
+)  # fmt: skip
+
+
+def all_bits_16(element: str) -> Array:
+    return np.arange(1 << 16, dtype=np.uint16).view(DTYPES[element])
+
+
+def halfway_values(element: str) -> Array:
+    """f64 values at, just below and just above the middle between neighbours of a 16-bit type, where rounding
+    first to f32 and then again goes wrong."""
+    with np.errstate(all="ignore"):
+        low = all_bits_16(element).astype(np.float64)
+        high = (np.arange(1, (1 << 16) + 1).astype(np.uint16)).view(DTYPES[element]).astype(np.float64)
+        middle = (low + high) / 2
+        middle = middle[np.isfinite(middle)]
+    return np.concatenate([middle, np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf)])
+
+
+def nearest(values: Array, element: str) -> Array:
+    """Rounded once, ties to even, by exact arithmetic on the neighbours."""
+    numbers = all_bits_16(element).astype(np.float64)
+    numbers = np.unique(numbers[np.isfinite(numbers)])
+    step = numbers[-1] - numbers[-2]
+    numbers = np.concatenate([[numbers[0] - step], numbers, [numbers[-1] + step]])
+    at = np.clip(np.searchsorted(numbers, values), 1, len(numbers) - 1)
+    low, high = numbers[at - 1], numbers[at]
+    even = np.arange(len(numbers)) % 2 == np.searchsorted(numbers, 0.0) % 2
+    down, up = values - low, high - values
+    rounded = np.where((down < up) | ((down == up) & even[at - 1]), low, high)
+    with np.errstate(all="ignore"):
+        return rounded.astype(np.float32).astype(DTYPES[element])
+
+
+@every_shape
+@pytest.mark.parametrize("element", ["bf16", "f16"])
+@pytest.mark.parametrize("wide", ["f32", "f64"])
+def test_widening_is_exact(element: str, wide: str, shape: tuple[int, ...]) -> None:
+    x = all_bits_16(element)
+    assert same(apply("%r = arith.extf %0 : {0} to {r}", (x,), wide, shape, (element,)), x.astype(DTYPES[wide]))
+
+
+@every_shape
+@pytest.mark.parametrize("element", ["bf16", "f16"])
+def test_narrowing_f32_rounds_to_nearest_even(element: str, shape: tuple[int, ...]) -> None:
+    bits = np.random.default_rng(0).integers(0, 1 << 32, 1 << 16, dtype=np.uint32)
+    middles = halfway_values(element).astype(np.float32)
+    x = np.concatenate([bits.view(np.float32), middles[: len(middles) // 64 * 64]])
+    with np.errstate(all="ignore"):
+        assert same(apply("%r = arith.truncf %0 : {0} to {r}", (x,), element, shape, ("f32",)), x.astype(DTYPES[element]))
+
+
+@every_shape
+@pytest.mark.parametrize("element", ["bf16", "f16"])
+def test_narrowing_f64_rounds_once(element: str, shape: tuple[int, ...]) -> None:
+    middles = halfway_values(element)
+    x = middles[: len(middles) // 64 * 64]
+    actual = apply("%r = arith.truncf %0 : {0} to {r}", (x,), element, shape, ("f64",))
+    expected = nearest(x, element)
+    signed_zero = (actual == 0) & (expected == 0)
+    assert (signed_zero | (actual.view(np.uint16) == expected.view(np.uint16))).all()
+
+
+@pytest.mark.parametrize("element", ["bf16", "f16", "f32"])
+def test_narrowing_f64_keeps_what_is_special(element: str) -> None:
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e300, -1e300, 1e-300, -1e-300, 1e-45] + [1.0] * 54)
+    actual = apply("%r = arith.truncf %0 : {0} to {r}", (x,), element, (64,), ("f64",))
+    with np.errstate(all="ignore"):
+        assert same(actual, x.astype(np.float32).astype(DTYPES[element]))
+
+
+@every_shape
+@pytest.mark.parametrize("source", FLOATS)
+@pytest.mark.parametrize("target", ["i8", "i16", "i32", "i64"])
+def test_floats_to_integers_are_eager(source: str, target: str, shape: tuple[int, ...]) -> None:
+    with np.errstate(all="ignore"):
+        x = np.concatenate([np.array(EXTREMES), samples("f64", 484)]).astype(DTYPES[source])
+    dtype = getattr(torch, DTYPES[target].name)
+    eager = torch.from_numpy(x.astype(np.float64)).to(getattr(torch, {"bf16": "bfloat16"}.get(source, "float64")))
+    if source in ("f16", "f32"):
+        eager = torch.from_numpy(x)
+    assert same(apply("%r = tile.convert fptosi %0 : {0} -> {r}", (x,), target, shape, (source,)), eager.to(dtype).numpy())
+
+
+@every_shape
+@pytest.mark.parametrize("source", ["f16", "f32", "f64"])
+def test_floats_to_unsigned_bytes_are_eager(source: str, shape: tuple[int, ...]) -> None:
+    with np.errstate(all="ignore"):
+        x = np.concatenate([np.array(EXTREMES), samples("f64", 484)]).astype(DTYPES[source])
+    eager = torch.from_numpy(x).to(torch.uint8).numpy().view(np.int8)
+    assert same(apply("%r = tile.convert fptoui %0 : {0} -> {r}", (x,), "i8", shape, (source,)), eager)
+
+
+@every_shape
+@pytest.mark.parametrize("source", ["i8", "i16", "i32", "i64"])
+@pytest.mark.parametrize("target", ["bf16", "f16", "f32", "f64"])
+def test_integers_to_floats(source: str, target: str, shape: tuple[int, ...]) -> None:
+    x = samples(source)
+    wide = np.float64 if target == "f64" else np.float32
+    kind = f"u{x.itemsize}"
+    with np.errstate(all="ignore"):
+        signed, unsigned = (value.astype(wide).astype(DTYPES[target]) for value in (x, x.view(kind)))
+    assert same(apply("%r = tile.convert sitofp %0 : {0} -> {r}", (x,), target, shape, (source,)), signed)
+    assert same(apply("%r = tile.convert uitofp %0 : {0} -> {r}", (x,), target, shape, (source,)), unsigned)
+
+
+@every_shape
+@pytest.mark.parametrize("target", ["i8", "i64", "f32", "bf16"])
+def test_bools_become_numbers(target: str, shape: tuple[int, ...]) -> None:
+    x = samples("i1")
+    kind = "extui" if target.startswith("i") else "uitofp"
+    assert same(apply(f"%r = tile.convert {kind} %0 : {{0}} -> {{r}}", (x,), target, shape, ("i1",)), x.astype(DTYPES[target]))
+
+
+@every_shape
+@pytest.mark.parametrize(("source", "target"), [("i8", "i64"), ("i16", "i32"), ("i32", "i64"), ("i8", "i16")])
+def test_integer_widths(source: str, target: str, shape: tuple[int, ...]) -> None:
+    x, wide = samples(source), samples(target)
+    kind = f"u{x.itemsize}"
+    assert same(apply("%r = tile.convert extsi %0 : {0} -> {r}", (x,), target, shape, (source,)), x.astype(DTYPES[target]))
+    zeros = x.view(kind).astype(DTYPES[target])
+    assert same(apply("%r = tile.convert extui %0 : {0} -> {r}", (x,), target, shape, (source,)), zeros)
+    assert same(apply("%r = tile.convert trunci %0 : {0} -> {r}", (wide,), source, shape, (target,)), wide.astype(x.dtype))
+
+
+@every_shape
+@pytest.mark.parametrize(
+    ("source", "target"), [("f32", "i32"), ("i64", "f64"), ("bf16", "i16"), ("i16", "bf16"), ("f16", "i16")]
+)
+def test_bitcast(source: str, target: str, shape: tuple[int, ...]) -> None:
+    x = samples(source)
+    assert same(apply("%r = arith.bitcast %0 : {0} to {r}", (x,), target, shape, (source,)), x.view(DTYPES[target]))
+
+
+def test_scalar_casts_of_the_arith_dialect() -> None:
+    x = samples("i32")
+    assert same(apply("%r = arith.sitofp %0 : i32 to f64", (x,), "f64", (), ("i32",)), x.astype(np.float64))
+    assert same(apply("%r = arith.trunci %0 : i32 to i8", (x,), "i8", (), ("i32",)), x.astype(np.int8))
+
+
+def test_index_casts() -> None:
+    x = samples("i32")
+    op = "%j = arith.index_cast %0 : i32 to index\n%r = arith.index_cast %j : index to i64"
+    assert same(apply(op, (x,), "i64", (), ("i32",)), x.astype(np.int64))
+
+
+@pytest.mark.parametrize("element", ["bf16", "f16"])
+def test_conversions_call_nothing(element: str) -> None:
+    for source, target, op in ((element, "f64", "extf"), ("f64", element, "truncf"), ("f32", element, "truncf")):
+        for shape in ((), (16,), (64,)):
+            text = elementwise_kernel(f"%r = arith.{op} %0 : {{0}} to {{r}}", (source,), target, shape)
+            assert "call" not in Kernel(text).assembly
