@@ -65,6 +65,11 @@ class DataAttr(Data[TypedBytes]):
                 array = array.astype(numpy_dtype(element))
         return DataAttr(TypedBytes(element, array.tobytes()))
 
+    @staticmethod
+    def packed(element: Attribute, data: bytes) -> DataAttr:
+        """Elements given by their bytes."""
+        return DataAttr(TypedBytes(element, data))
+
     @property
     def element(self) -> Attribute:
         return self.data.element
@@ -133,20 +138,22 @@ def parse_elements(parser: BaseParser, element: Attribute) -> TypedBytes:
 
 @dataclass(frozen=True)
 class OperandRef:
-    """The operand at a position stands here."""
+    """The operand at a position stands here, or the Python number that it holds if `item`."""
 
     position: int
+    item: bool = False
 
 
 @dataclass(frozen=True)
 class Named:
-    """A torch object by kind and name: `dtype<"float32">`, `device<"cuda:0">`, `layout<"strided">`."""
+    """A torch object by kind and name: `dtype<"float32">`, `device<"cuda:0">`, `layout<"strided">`; an `object`
+    is one without a text that the importer holds under that name."""
 
     kind: str
     name: str
 
 
-NAMED_KINDS = ("dtype", "device", "layout", "memory_format", "generator")
+NAMED_KINDS = ("dtype", "device", "layout", "memory_format", "object")
 
 Argument: TypeAlias = OperandRef | Named | Expr | int | float | str | tuple["Argument", ...] | None
 """One argument of an ATen op: bool is among the ints, an Expr is a symbolic size, a tuple is a list."""
@@ -218,7 +225,8 @@ def print_arguments(printer: Printer, arguments: Arguments, operand: OperandPrin
 
 def _print_argument(printer: Printer, argument: Argument, operand: OperandPrinter) -> None:
     match argument:
-        case OperandRef(position):
+        case OperandRef(position, item):
+            printer.print_string("item " if item else "")
             operand(position)
         case Named(kind, name):
             printer.print_string(f"{kind}<")
@@ -263,8 +271,9 @@ def parse_arguments(parser: AttrParser, operand: OperandParser) -> Arguments:
 
 
 def _parse_argument(parser: AttrParser, operand: OperandParser) -> Argument:
+    item = parser.parse_optional_keyword("item") is not None
     if (found := operand()) is not None:
-        return found
+        return OperandRef(found.position, item)
     items = parser.parse_optional_comma_separated_list(
         parser.Delimiter.SQUARE, lambda: _parse_argument(parser, operand)
     )

@@ -242,7 +242,7 @@ func.func @attributes(%s0: index, %x: tensor<?x64xf32, #stepwell.layout<(s0, 64)
   %r2 = graph.constant f32<nan, nan(0x7FC00001), inf, -0.0, 1.0e-30, 16777216> : tensor<6xf32>
   %r3 = graph.constant i1<true, false> : tensor<2xi1>
   %r4 = graph.constant ui8<> : tensor<0xui8>
-  %r5 = graph.extern "aten.none.default"(%c, [1, (s0 * 2), -3], none, -inf, 0.5, "mean", [%x, none, true]), {dtype = dtype<"float32">, device = device<"cpu">} effect random : (tensor<4x!graph.dtype<"complex64">>, tensor<?x64xf32, #stepwell.layout<(s0, 64), (64, 1)>>) -> index
+  %r5 = graph.extern "aten.none.default"(%c, [1, (s0 * 2), -3], none, -inf, 0.5, "mean", [%x, none, item %x]), {dtype = dtype<"float32">, device = device<"cpu">} effect random : (tensor<4x!graph.dtype<"complex64">>, tensor<?x64xf32, #stepwell.layout<(s0, 64), (64, 1)>>, tensor<?x64xf32, #stepwell.layout<(s0, 64), (64, 1)>>) -> index
   func.return
 }
 // CHECK-LABEL: @attributes
@@ -251,4 +251,4 @@ func.func @attributes(%s0: index, %x: tensor<?x64xf32, #stepwell.layout<(s0, 64)
 // CHECK: graph.constant f32<nan, nan(0x7FC00001), inf, -0.0, 1.0e-30, 1.6777216e+07> : tensor<6xf32>
 // CHECK: graph.constant i1<true, false> : tensor<2xi1>
 // CHECK: graph.constant ui8<> : tensor<0xui8>
-// CHECK: graph.extern "aten.none.default"(%{{.*}}, [1, (s0 * 2), -3], none, -inf, 0.5, "mean", [%{{.*}}, none, true]), {dtype = dtype<"float32">, device = device<"cpu">} effect random
+// CHECK: graph.extern "aten.none.default"(%{{.*}}, [1, (s0 * 2), -3], none, -inf, 0.5, "mean", [%{{.*}}, none, item %{{.*}}]), {dtype = dtype<"float32">, device = device<"cpu">} effect random

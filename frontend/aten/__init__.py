@@ -1,0 +1,23 @@
+"""The tables of ATen ops by family: overload → graph ops. A row is one function; adding an op adds a row."""
+
+from __future__ import annotations
+
+from . import (
+    activations,
+    creation,
+    indexing,
+    losses,
+    normalization,
+    pointwise,
+    pooling,
+    products,
+    random,
+    reductions,
+    views,
+)
+from .registry import TABLE
+
+__all__ = [
+    "TABLE", "activations", "creation", "indexing", "losses", "normalization", "pointwise", "pooling", "products",
+    "random", "reductions", "views",
+]  # fmt: skip

@@ -1,0 +1,352 @@
+"""Softmax and the norms with their gradients, in f32 throughout for bf16 and f16.
+
+Statistics are formed over whole dims at once; each formula is the closed form of the gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ...ir.dtypes import compute_type
+from ...ir.expr import ONE, ZERO, ExprLike, product
+from ..builder import Declined, GraphBuilder, Value, exp, log, rsqrt, torch_dtype
+from .reductions import degrees_of_freedom, moments
+from .registry import imports
+
+
+def _up(value: Value | None) -> Value | None:
+    return None if value is None else value.up()
+
+
+def _scaled(x: Value, weight: Value | None, bias: Value | None) -> Value:
+    x = x if weight is None else x * weight
+    return x if bias is None else x + bias
+
+
+# -- softmax -----------------------------------------------------------------------------------------
+
+
+def _in_compute_type(builder: GraphBuilder, value: Value) -> Value:
+    return value.to(compute_type(builder.element))
+
+
+def _row_dims(x: Value, dim: int) -> list[int]:
+    if not x.rank or x.sizes[x.dim(dim)] == ZERO:
+        raise Declined
+    return [x.dim(dim)]
+
+
+@imports("aten._softmax")
+def softmax(builder: GraphBuilder, self: Value, dim: int, half_to_float: bool) -> Value:
+    x = _in_compute_type(builder, self)
+    dims = _row_dims(x, dim)
+    e = exp(x - x.max(dims, keep=True))
+    return e / e.sum(dims, keep=True)
+
+
+@imports("aten._log_softmax")
+def log_softmax(builder: GraphBuilder, self: Value, dim: int, half_to_float: bool) -> Value:
+    x = _in_compute_type(builder, self)
+    dims = _row_dims(x, dim)
+    shifted = x - x.max(dims, keep=True)
+    return shifted - log(exp(shifted).sum(dims, keep=True))
+
+
+@imports("aten._softmax_backward_data")
+def softmax_backward(builder: GraphBuilder, grad_output: Value, output: Value, dim: int, input_dtype: Any) -> Value:
+    grad, y = grad_output.up(), output.up()
+    product_ = grad * y
+    return product_ - y * product_.sum(y.dims(dim), keep=True)
+
+
+@imports("aten._log_softmax_backward_data")
+def log_softmax_backward(builder: GraphBuilder, grad_output: Value, output: Value, dim: int, input_dtype: Any) -> Value:
+    grad, y = grad_output.up(), output.up()
+    return grad - exp(y) * grad.sum(y.dims(dim), keep=True)
+
+
+# -- layer and RMS norm ------------------------------------------------------------------------------
+
+
+def _normalized_dims(x: Value, normalized_shape: Sequence[Any]) -> list[int]:
+    return [*range(x.rank - len(normalized_shape), x.rank)]
+
+
+@imports("aten.native_layer_norm")
+def layer_norm(
+    builder: GraphBuilder,
+    input: Value,
+    normalized_shape: Sequence[Any],
+    weight: Value | None,
+    bias: Value | None,
+    eps: float,
+) -> tuple[Value, Value, Value]:
+    x = input.up()
+    variance, mean = moments(x, _normalized_dims(x, normalized_shape))
+    scale = rsqrt(variance + eps)
+    return _scaled((x - mean) * scale, _up(weight), _up(bias)), mean, scale
+
+
+@imports("aten.native_layer_norm_backward")
+def layer_norm_backward(
+    builder: GraphBuilder,
+    grad_out: Value,
+    input: Value,
+    normalized_shape: Sequence[Any],
+    mean: Value,
+    rstd: Value,
+    weight: Value | None,
+    bias: Value | None,
+    output_mask: Sequence[bool],
+) -> tuple[Value | None, Value | None, Value | None]:
+    grad, x = grad_out.up(), input.up()
+    inner = _normalized_dims(x, normalized_shape)
+    outer = [*range(x.rank - len(inner))]
+    normalized = (x - mean.to(x.element)) * rstd.to(x.element)
+    want_input, want_weight, want_bias = output_mask
+    grad_input = None
+    if want_input:
+        scaled = grad if weight is None else grad * weight.up()
+        centred = scaled - scaled.mean(inner, keep=True)
+        projection = (scaled * normalized).mean(inner, keep=True)
+        grad_input = (centred - normalized * projection) * rstd.to(x.element)
+    return (
+        grad_input,
+        (grad * normalized).sum(outer) if want_weight and weight is not None else None,
+        grad.sum(outer) if want_bias and bias is not None else None,
+    )
+
+
+def _epsilon(input: Value, eps: float | None) -> float:
+    return torch.finfo(torch_dtype(input.up().element)).eps if eps is None else eps
+
+
+@imports("aten._fused_rms_norm")
+def rms_norm(
+    builder: GraphBuilder,
+    input: Value,
+    normalized_shape: Sequence[Any],
+    weight: Value | None,
+    eps: float | None,
+) -> tuple[Value, Value]:
+    x = input.up()
+    scale = rsqrt((x * x).mean(_normalized_dims(x, normalized_shape), keep=True) + _epsilon(input, eps))
+    return _scaled(x * scale, _up(weight), None), scale
+
+
+@imports("aten._fused_rms_norm_backward")
+def rms_norm_backward(
+    builder: GraphBuilder,
+    grad_out: Value,
+    input: Value,
+    normalized_shape: Sequence[Any],
+    rstd: Value,
+    weight: Value | None,
+    output_mask: Sequence[bool],
+) -> tuple[Value | None, Value | None]:
+    grad, x, scale = grad_out.up(), input.up(), rstd.to(compute_type(input.element))
+    inner = _normalized_dims(x, normalized_shape)
+    normalized = x * scale
+    scaled = grad if weight is None else grad * weight.up()
+    projection = (scaled * normalized).mean(inner, keep=True)
+    grad_input = (scaled - normalized * projection) * scale
+    outer = [*range(x.rank - len(inner))]
+    grad_weight = (grad * normalized).sum(outer) if output_mask[1] and weight is not None else None
+    return grad_input if output_mask[0] else None, grad_weight
+
+
+# -- batch norm --------------------------------------------------------------------------------------
+
+
+def _per_channel(value: Value, rank: int) -> Value:
+    """A vector over channels, shaped to broadcast along dim 1 of a tensor of that rank."""
+    sizes: list[ExprLike] = [ONE] * rank
+    sizes[1] = value.count
+    return value.up().reshape(sizes)
+
+
+def _channel_dims(x: Value) -> list[int]:
+    return [dim for dim in range(x.rank) if dim != 1]
+
+
+def _batch_affine(x: Value, weight: Value | None, bias: Value | None) -> Value:
+    return _scaled(
+        x,
+        None if weight is None else _per_channel(weight, x.rank),
+        None if bias is None else _per_channel(bias, x.rank),
+    )
+
+
+def _normalize_by(x: Value, mean: Value, variance: Value, eps: float) -> Value:
+    return (x - _per_channel(mean, x.rank)) * _per_channel(rsqrt(variance.up() + eps), x.rank)
+
+
+@imports("aten._native_batch_norm_legit_no_training")
+def batch_norm_inference(
+    builder: GraphBuilder,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    running_mean: Value,
+    running_var: Value,
+    momentum: float,
+    eps: float,
+) -> tuple[Value, Value, Value]:
+    x = input.up()
+    output = _batch_affine(_normalize_by(x, running_mean, running_var, eps), weight, bias)
+    nothing = builder.full(0, builder.element, [0])
+    return output, nothing, nothing
+
+
+def _updated(running: Value, momentum: float, statistic: Value) -> Value:
+    old = running.up()
+    return old * (1 - momentum) + statistic.to(old.element) * momentum
+
+
+def _batch_norm_training(
+    x: Value, weight: Value | None, bias: Value | None, eps: float
+) -> tuple[Value, Value, Value, Value]:
+    """Output, mean, 1/deviation and unbiased variance, the last three by channel."""
+    dims = _channel_dims(x)
+    variance, mean = moments(x, dims)
+    scale = rsqrt(variance + eps)
+    output = _batch_affine((x - mean) * scale, weight, bias)
+    count = product(x.sizes[dim] for dim in dims)
+    unbiased = variance * x.builder.full(count, x.element) / degrees_of_freedom(x, dims, 1)
+    channels = [x.sizes[1]]
+    return output, mean.reshape(channels), scale.reshape(channels), unbiased.reshape(channels)
+
+
+@imports("aten._native_batch_norm_legit_functional")
+def batch_norm_functional(
+    builder: GraphBuilder,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    running_mean: Value,
+    running_var: Value,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Value, ...]:
+    if not training:
+        output, *nothing = batch_norm_inference(builder, input, weight, bias, running_mean, running_var, momentum, eps)
+        return output, *nothing, running_mean, running_var
+    output, mean, scale, unbiased = _batch_norm_training(input.up(), weight, bias, eps)
+    return (
+        output,
+        mean,
+        scale,
+        _updated(running_mean, momentum, mean),
+        _updated(running_var, momentum, unbiased),
+    )
+
+
+@imports("aten._native_batch_norm_legit.no_stats")
+def batch_norm_no_stats(
+    builder: GraphBuilder,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Value, Value, Value]:
+    return _batch_norm_training(input.up(), weight, bias, eps)[:3]
+
+
+@imports("aten.native_batch_norm_backward")
+def batch_norm_backward(
+    builder: GraphBuilder,
+    grad_out: Value,
+    input: Value,
+    weight: Value | None,
+    running_mean: Value | None,
+    running_var: Value | None,
+    save_mean: Value | None,
+    save_invstd: Value | None,
+    train: bool,
+    eps: float,
+    output_mask: Sequence[bool],
+) -> tuple[Value | None, ...]:
+    grad, x = grad_out.up(), input.up()
+    dims = _channel_dims(x)
+    mean, scale = save_mean, save_invstd
+    if not train:
+        assert running_mean is not None
+        assert running_var is not None
+        mean, scale = running_mean, rsqrt(running_var.up() + eps)
+    assert mean is not None
+    assert scale is not None
+    factor = _per_channel(scale, x.rank)
+    normalized = (x - _per_channel(mean, x.rank)) * factor
+    grad_bias = grad.sum(dims, keep=True)
+    grad_weight = (grad * normalized).sum(dims, keep=True)
+    centred = grad
+    if train:
+        count = product(x.sizes[dim] for dim in dims)
+        centred = grad - grad_bias / count - normalized * (grad_weight / count)
+    grad_input = centred * (factor if weight is None else factor * _per_channel(weight, x.rank))
+    channels = [x.sizes[1]]
+    wanted = (grad_input, grad_weight.reshape(channels), grad_bias.reshape(channels))
+    return tuple(value if want else None for value, want in zip(wanted, output_mask, strict=True))
+
+
+# -- group norm --------------------------------------------------------------------------------------
+
+
+@imports("aten.native_group_norm")
+def group_norm(
+    builder: GraphBuilder,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    N: Any,
+    C: Any,
+    HxW: Any,
+    group: int,
+    eps: float,
+) -> tuple[Value, Value, Value]:
+    sizes = input.sizes
+    x = input.up().reshape([N, group, C * HxW // group])
+    variance, mean = moments(x, [2])
+    scale = rsqrt(variance + eps)
+    normalized = ((x - mean) * scale).reshape(sizes)
+    return _batch_affine(normalized, weight, bias), mean.reshape([N, group]), scale.reshape([N, group])
+
+
+@imports("aten.native_group_norm_backward")
+def group_norm_backward(
+    builder: GraphBuilder,
+    grad_out: Value,
+    input: Value,
+    mean: Value,
+    rstd: Value,
+    weight: Value | None,
+    N: Any,
+    C: Any,
+    HxW: Any,
+    group: int,
+    output_mask: Sequence[bool],
+) -> tuple[Value | None, ...]:
+    grouped: list[ExprLike] = [N, group, C // group, HxW]
+    grad, x = grad_out.up().reshape(grouped), input.up().reshape(grouped)
+    statistics: list[ExprLike] = [N, group, 1, 1]
+    centre, scale = (value.to(x.element).reshape(statistics) for value in (mean, rstd))
+    normalized = (x - centre) * scale
+    scaled = grad
+    if weight is not None:
+        scaled = grad * weight.up().reshape([group, C // group, 1])
+    inner = [2, 3]
+    centred = scaled - scaled.mean(inner, keep=True)
+    projection = (scaled * normalized).mean(inner, keep=True)
+    grad_input = ((centred - normalized * projection) * scale).reshape(input.sizes)
+    wanted = (
+        grad_input,
+        (grad * normalized).sum([0, 3]).reshape([C]),
+        grad.sum([0, 3]).reshape([C]),
+    )
+    return tuple(value if want else None for value, want in zip(wanted, output_mask, strict=True))

@@ -1,0 +1,115 @@
+"""AOTAutograd: from Dynamo's graph to functional ATen graphs for forward and backward, each compiled by a callback.
+
+Everything here is wiring; what the graphs mean is for `import_fx`, what they become for the callback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from enum import Enum
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
+
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch import partitioners
+from torch._functorch.partitioners import OpTypes, get_default_op_list
+
+from .aten import TABLE
+from .aten.products import PRODUCTS
+from .decompositions import decomposition_table
+from .random import replace_random
+
+
+class GraphRole(Enum):
+    """Which of a function's graphs it is."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    INFERENCE = "inference"
+
+
+BoxedCallable: TypeAlias = Callable[[list[Any]], Sequence[Any]]
+"""Takes its inputs as one list, which it empties, and returns a list of outputs."""
+
+CompileGraph: TypeAlias = Callable[[fx.GraphModule, Sequence[Any], GraphRole], BoxedCallable]
+
+
+def stepwell_backend(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    compile_graph: CompileGraph,
+    *,
+    fallback_random: bool = False,
+) -> Callable[..., Any]:
+    """Compiles Dynamo's graph; `compile_graph` is called once for each functional graph of ATen ops.
+
+    With `fallback_random` random ops stay eager's and give eager's numbers.
+    """
+
+    def compiler(role: GraphRole) -> Callable[[fx.GraphModule, Sequence[Any]], BoxedCallable]:
+        def compile_one(graph: fx.GraphModule, inputs: Sequence[Any]) -> BoxedCallable:
+            if role is GraphRole.INFERENCE and not fallback_random:
+                replace_random(graph)
+            return _boxed(compile_graph(graph, inputs, role))
+
+        return compile_one
+
+    backend = aot_autograd(
+        fw_compiler=compiler(GraphRole.FORWARD),
+        bw_compiler=compiler(GraphRole.BACKWARD),
+        inference_compiler=compiler(GraphRole.INFERENCE),
+        partition_fn=partial(partition, fallback_random=fallback_random),
+        decompositions=decomposition_table(),
+        keep_inference_input_mutations=True,
+    )
+    return backend(gm, example_inputs)
+
+
+def _boxed(function: BoxedCallable) -> BoxedCallable:
+    """Marks the callable as boxed, in place where it allows that."""
+    try:
+        function._boxed_call = True  # type: ignore[attr-defined]
+        return function
+    except AttributeError:
+
+        def boxed(inputs: list[Any]) -> Sequence[Any]:
+            return function(inputs)
+
+        boxed._boxed_call = True  # type: ignore[attr-defined]
+        return boxed
+
+
+# -- partition ---------------------------------------------------------------------------------------
+
+
+def partition(
+    joint: fx.GraphModule, inputs: Any, *, fallback_random: bool = False, **options: Any
+) -> tuple[fx.GraphModule, fx.GraphModule]:
+    """Splits the joint graph into forward and backward where the least has to be saved."""
+    if not fallback_random:
+        replace_random(joint)
+    with _our_op_types():
+        return partitioners.min_cut_rematerialization_partition(joint, inputs, **options)
+
+
+@contextmanager
+def _our_op_types() -> Iterator[None]:
+    """Tells the partitioner what fuses here; it has no parameter for that. Dynamo compiles under a lock."""
+    partitioners.get_default_op_list = _op_types
+    try:
+        yield
+    finally:
+        partitioners.get_default_op_list = get_default_op_list
+
+
+@lru_cache(maxsize=1)
+def _op_types() -> OpTypes:
+    """torch's lists, with everything that has a row as fusible, products aside."""
+    types = get_default_op_list()
+    return replace(types, fusible_ops=types.fusible_ops | ({target.overloadpacket for target in TABLE} - PRODUCTS))
+
+
+__all__ = ["BoxedCallable", "CompileGraph", "GraphRole", "partition", "stepwell_backend"]

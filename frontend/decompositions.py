@@ -1,0 +1,60 @@
+"""Which ATen ops torch's own decompositions take apart before import.
+
+An op with a row in `frontend.aten` stays whole: the row is its decomposition, with one rounding at the end. What
+has a fast native kernel and no row (convolutions, attention, sorting, linear algebra, resampling) stays whole too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch._decomp import get_decompositions
+from torch._ops import OpOverload
+
+from .aten import TABLE
+
+_NAMES = [
+    "_euclidean_dist", "_fused_dropout", "_prelu_kernel", "_prelu_kernel_backward", "_safe_softmax",
+    "_unsafe_index", "_unsafe_masked_index", "_unsafe_masked_index_put_accumulate",
+    "_weight_norm_interface", "addr", "affine_grid_generator", "all", "aminmax", "arange", "baddbmm",
+    "celu", "clamp_max", "clamp_min", "col2im", "count_nonzero", "cross", "cumsum_backward", "deg2rad",
+    "diag_embed", "diagonal_backward", "dist", "dot", "elu_backward", "embedding_dense_backward",
+    "expand_copy", "eye", "fill", "frac", "gelu_backward", "glu", "glu_backward", "hardshrink",
+    "hardsigmoid", "hardsigmoid_backward", "hardswish", "hardswish_backward", "hardtanh_backward",
+    "heaviside", "huber_loss", "huber_loss_backward", "im2col", "index_add", "index_copy", "index_fill",
+    "isin", "isneginf", "isposinf", "kl_div", "l1_loss", "leaky_relu_backward", "lerp", "linspace",
+    "log_sigmoid_backward", "log_sigmoid_forward", "logaddexp", "logaddexp2", "logit", "logit_backward",
+    "logspace", "logsumexp", "masked_fill", "mish", "mish_backward", "mse_loss", "mse_loss_backward",
+    "multi_margin_loss", "mv", "nan_to_num", "nansum", "narrow_copy", "native_dropout",
+    "native_dropout_backward", "native_group_norm_backward", "new_empty", "new_full", "new_ones",
+    "new_zeros", "nll_loss2d_backward", "nll_loss2d_forward", "nll_loss_backward", "nll_loss_forward",
+    "norm", "ones", "ones_like", "permute_copy", "pixel_shuffle", "pixel_unshuffle", "rad2deg",
+    "reflection_pad1d", "reflection_pad2d", "reflection_pad3d", "reflection_pad1d_backward",
+    "reflection_pad2d_backward", "reflection_pad3d_backward", "renorm", "replication_pad1d",
+    "replication_pad2d", "replication_pad3d", "roll", "rot90", "rrelu_with_noise", "rsub",
+    "select_backward", "select_scatter", "sgn", "sigmoid_backward", "silu", "silu_backward", "sinc",
+    "slice_backward", "smooth_l1_loss", "smooth_l1_loss_backward", "soft_margin_loss",
+    "soft_margin_loss_backward", "softplus", "softplus_backward", "softshrink", "softshrink_backward",
+    "special_bessel_j0", "special_entr", "special_log_ndtr", "special_xlog1py", "split_with_sizes_copy",
+    "squeeze_copy", "stack", "std", "std_mean", "sum", "t_copy", "take", "tanh_backward", "threshold",
+    "threshold_backward", "trace", "transpose_copy", "tril", "triu", "unfold_backward", "unfold_copy",
+    "unsqueeze_copy", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
+    "upsample_nearest2d_backward", "value_selecting_reduction_backward", "var", "vdot", "view_copy",
+    "xlogy", "zero", "zeros", "zeros_like",
+]  # fmt: skip
+"""Packets whose every overload torch takes apart, unless it has a row."""
+
+
+@lru_cache(maxsize=1)
+def decomposition_table() -> dict[Any, Callable[..., Any]]:
+    """The table for AOTAutograd: overload → torch's decomposition."""
+    packets = [packet for name in _NAMES if (packet := getattr(torch.ops.aten, name, None)) is not None]
+    found = get_decompositions(packets)
+    return {target: rule for target, rule in found.items() if _is_taken_apart(target)}
+
+
+def _is_taken_apart(target: Any) -> bool:
+    return isinstance(target, OpOverload) and target not in TABLE

@@ -1,0 +1,482 @@
+"""FX graphs of ATen ops become the graph dialect, op by op: by the tables of `frontend.aten`, else as externs.
+
+It keeps dtypes, shapes, strides, symbolic sizes, mutations and source lines. It decides nothing about speed.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from torch import SymBool, SymFloat, SymInt, Tensor, fx
+from torch._ops import OpOverload
+from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, IndexType, LocationAttr, ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from ..ir.dtypes import FLOAT64, is_native
+from ..ir.errors import FrontendError, StepwellError
+from ..ir.expr import Expr
+from ..ir.graph import (
+    Argument,
+    Arguments,
+    ConstantOp,
+    CopyIntoOp,
+    DataAttr,
+    ExternOp,
+    Named,
+    OperandRef,
+    SizeOp,
+    WeightOp,
+)
+from ..ir.locations import file_line, source_lines
+from ..ir.shapes import SYMBOLS, SymbolAttr, tensor_type
+from .aten import TABLE
+from .builder import Declined, GraphBuilder, Value, WeakValue, element_for
+from .scalars import number_value
+from .symbols import SizeSource, SymbolTable
+
+INDEX = IndexType()
+SMALL_CONSTANT = 64
+"""A held tensor of at most so many elements is written into the IR."""
+
+# -- what an import gives ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TensorInput:
+    """An argument that is an FX input as it is."""
+
+    input: int
+
+
+@dataclass(frozen=True)
+class NumberInput:
+    """An argument of rank 0 that holds a Python float (f64) or bool (i1) which is an FX input."""
+
+    input: int
+
+
+ArgumentSource: TypeAlias = SizeSource | TensorInput | NumberInput
+
+
+@dataclass(frozen=True)
+class FunctionResult:
+    """An output that is a result of the function: a tensor, or an index for a SymInt."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class ConstantResult:
+    """An output that is a Python constant, mostly None."""
+
+    value: Any
+
+
+ResultSource: TypeAlias = FunctionResult | ConstantResult
+
+
+@dataclass
+class ImportedGraph:
+    """A module with `func.func @main`, and how its arguments and results meet those of the FX graph.
+
+    `objects` holds what has no text: held tensors by the name of their `graph.weight`, and other attributes of
+    the FX module that externs name. `mutated` are the positions of the FX inputs that the function writes.
+    """
+
+    module: ModuleOp
+    arguments: tuple[ArgumentSource, ...]
+    results: tuple[ResultSource, ...]
+    objects: dict[str, Any] = field(default_factory=dict)
+    mutated: tuple[int, ...] = ()
+
+    @property
+    def function(self) -> FuncOp:
+        function = self.module.body.block.first_op
+        assert isinstance(function, FuncOp)
+        return function
+
+
+def import_graph(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> ImportedGraph:
+    """Imports the FX graph; its nodes carry fake values in `meta["val"]`.
+
+    Raises FrontendError for sizes that no input determines.
+    """
+    return _Importer(gm, example_inputs).run()
+
+
+# -- types -------------------------------------------------------------------------------------------
+
+
+def is_plain(value: Tensor) -> bool:
+    """Whether the tensor is dense and strided, so that its layout says where its elements lie."""
+    return value.layout == torch.strided and not value.is_quantized
+
+
+def type_of(value: Tensor, symbols: SymbolTable) -> Attribute:
+    """The tensor type with the strides that eager shows; row-major where there are none."""
+    strides = symbols.exprs(value.stride()) if is_plain(value) else None
+    return tensor_type(element_for(value.dtype), symbols.exprs(value.shape), strides)
+
+
+# -- locations ---------------------------------------------------------------------------------------
+
+_FRAME = re.compile(r'File "(.+?)", line (\d+)')
+_TORCH = str(Path(torch.__file__).parent)
+
+
+@lru_cache(maxsize=4096)
+def location_of(trace: str | None) -> LocationAttr:
+    """The innermost frame of a stack trace that is not torch's own."""
+    frames = _FRAME.findall(trace or "")
+    if not frames:
+        return UNKNOWN_LOC
+    own = [frame for frame in frames if not frame[0].startswith(_TORCH)]
+    filename, line = (own or frames)[-1]
+    return file_line(filename, int(line))
+
+
+# -- the importer ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Object:
+    """An attribute of the FX module that has no text."""
+
+    name: str
+
+
+class _Importer:
+    """The import of one graph."""
+
+    def __init__(self, gm: fx.GraphModule, example_inputs: Sequence[Any]) -> None:
+        self.gm = gm
+        self.placeholders = gm.graph.find_nodes(op="placeholder")
+        self.inputs = [
+            node.meta.get("val", example) for node, example in zip(self.placeholders, example_inputs, strict=True)
+        ]
+        self.symbols = SymbolTable()
+        self.builder = GraphBuilder(Block(), self.symbols)
+        self.values: dict[fx.Node, Any] = {}
+        self.objects: dict[str, Any] = {}
+        self.mutated: list[int] = []
+        self.results: list[ResultSource] = []
+
+    def run(self) -> ImportedGraph:
+        arguments = self._arguments()
+        returned: list[SSAValue] = []
+        for node in self.gm.graph.nodes:
+            if node.op == "output":
+                returned = self._outputs(node.args[0])
+            elif node.op != "placeholder":
+                self.values[node] = self._import(node)
+        return ImportedGraph(
+            self._module(returned), tuple(arguments), tuple(self.results), self.objects, tuple(self.mutated)
+        )
+
+    def _module(self, returned: list[SSAValue]) -> ModuleOp:
+        block = self.builder.block
+        block.add_op(ReturnOp(*returned))
+        types = ([*block.arg_types], [value.type for value in returned])
+        function = FuncOp("main", types, Region(block))
+        if self.symbols.ranges:
+            function.attributes[SYMBOLS] = ArrayAttr([SymbolAttr(known) for known in self.symbols.ranges])
+        return ModuleOp([function])
+
+    # -- inputs and outputs ----------------------------------------------------------------------
+
+    def _arguments(self) -> list[ArgumentSource]:
+        """Declares the function's arguments: symbols first, then what the inputs hold."""
+        self.symbols.declare(self.inputs)
+        arguments: list[ArgumentSource] = list(self.symbols.sources)
+        for known in self.symbols.ranges:
+            self._argument(INDEX, known.name)
+        for position, (node, value) in enumerate(zip(self.placeholders, self.inputs, strict=True)):
+            if isinstance(value, Tensor):
+                arguments.append(TensorInput(position))
+                argument = self._argument(type_of(value, self.symbols), node.name)
+                self.values[node] = Value(self.builder, argument)
+            elif isinstance(value, SymFloat | SymBool):
+                arguments.append(NumberInput(position))
+                element = FLOAT64 if isinstance(value, SymFloat) else element_for(torch.bool)
+                self.values[node] = WeakValue(self.builder, self._argument(tensor_type(element, ()), node.name))
+            else:
+                self.values[node] = self._constant(value)
+        return arguments
+
+    def _argument(self, type_: Attribute, name: str) -> SSAValue:
+        block = self.builder.block
+        argument = block.insert_arg(type_, len(block.args))
+        argument.name_hint = name
+        return argument
+
+    def _constant(self, value: Any) -> Any:
+        """A size as an int or an expression; everything else as it is."""
+        if not isinstance(value, SymInt):
+            return value
+        expr = self.symbols.expr(value)
+        return expr.constant if expr.is_constant else expr
+
+    def _outputs(self, outputs: Any) -> list[SSAValue]:
+        returned: list[SSAValue] = []
+        for output in outputs if isinstance(outputs, tuple | list) else (outputs,):
+            value = self._argument_value(output)
+            if isinstance(value, Expr):
+                value = self.builder.emit(SizeOp.make(value, INDEX))
+            if isinstance(value, Value):
+                self.results.append(FunctionResult(len(returned)))
+                returned.append(value.ssa)
+            else:
+                self.results.append(ConstantResult(value))
+        return returned
+
+    def _argument_value(self, argument: Any) -> Any:
+        """An FX argument with nodes replaced by their values, lists kept."""
+        if isinstance(argument, fx.Node):
+            return self.values[argument]
+        if isinstance(argument, tuple | list):
+            return [self._argument_value(item) for item in argument]
+        if isinstance(argument, dict):
+            return {name: self._argument_value(item) for name, item in argument.items()}
+        return self._constant(argument)
+
+    # -- nodes -----------------------------------------------------------------------------------
+
+    def _import(self, node: fx.Node) -> Any:
+        """The value of a node: a Value, a size, a list of such, or None."""
+        location = location_of(node.meta.get("stack_trace"))
+        try:
+            if node.op == "get_attr":
+                return self._attribute(node, location)
+            return self._call(node, location)
+        except StepwellError as error:
+            error.location = error.location or next(iter(source_lines(location)), None)
+            raise
+        except Exception as error:
+            raise FrontendError(
+                f"import of {node.target}",
+                expected="a graph op",
+                got=f"{type(error).__name__}: {error}",
+                location=next(iter(source_lines(location)), None),
+            ) from error
+
+    def _attribute(self, node: fx.Node, location: LocationAttr) -> Any:
+        name = str(node.target)
+        value = operator.attrgetter(name)(self.gm)
+        if not isinstance(value, Tensor):
+            self.objects[name] = value
+            return _Object(name)
+        type_ = type_of(value, self.symbols)
+        self.builder.begin(node, (type_,), location)
+        constant = _small_constant(value)
+        if constant is not None:
+            return self._named(self.builder.emit(ConstantOp.make(constant, type_)), node)
+        self.objects[name] = value
+        return self._named(self.builder.emit(WeightOp.make(name, type_)), node)
+
+    def _call(self, node: fx.Node, location: LocationAttr) -> Any:
+        result = node.meta.get("val")
+        if isinstance(result, SymInt | int | float):
+            return self._constant(result)
+        arguments = self._argument_value(node.args)
+        if node.target is operator.getitem:
+            return arguments[0][arguments[1]]
+        if isinstance(result, SymFloat | SymBool):
+            self.builder.begin(node, (), location)
+            return number_value(self.builder, result.node.expr)
+        keywords = self._argument_value(node.kwargs)
+        if node.target is torch.ops.aten.copy_.default and node.args[0] in self.placeholders:
+            return self._mutation(node, *arguments[:2], location)
+        self.builder.begin(node, tuple(self._result_types(result)), location)
+        if _on_one_device(node) and self._is_native(result, (arguments, keywords)):
+            try:
+                return self._native(node, arguments, keywords)
+            except Declined:
+                pass
+        return self._extern(node, arguments, keywords)
+
+    def _mutation(self, node: fx.Node, target: Value, value: Value, location: LocationAttr) -> Value:
+        self.builder.begin(node, (target.ssa.type,), location)
+        value = value.to(target.element).broadcast(target.sizes)
+        self.builder.append(CopyIntoOp.make(value.ssa, target.ssa))
+        self.mutated.append(self.placeholders.index(node.args[0]))
+        return value
+
+    # -- native ops ------------------------------------------------------------------------------
+
+    def _result_types(self, result: Any) -> Iterator[Attribute | None]:
+        for leaf in result if isinstance(result, tuple | list) else (result,):
+            yield type_of(leaf, self.symbols) if isinstance(leaf, Tensor) else None
+
+    def _is_native(self, result: Any, operands: Any) -> bool:
+        """Whether all tensors are plain and of native element types."""
+        leaves = result if isinstance(result, tuple | list) else (result,)
+        if not all(is_plain(leaf) for leaf in leaves if isinstance(leaf, Tensor)):
+            return False
+        types = (type_ for type_ in self.builder.results if type_ is not None)
+        return all(is_native(type_.element_type) for type_ in types) and all(  # type: ignore[attr-defined]
+            is_native(value.element) for value in _tensors(operands)
+        )
+
+    def _native(self, node: fx.Node, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        row, lists = _row(node.target)
+        if row is None:
+            raise Declined
+        if lists:
+            return self._each(node, row, arguments, keywords)
+        value = row(self.builder, *arguments, **keywords)
+        if isinstance(value, tuple | list):
+            return [self._finished(node, one, wanted) for one, wanted in zip(value, self.builder.results, strict=True)]
+        return self._finished(node, value, self.builder.type)
+
+    def _finished(self, node: fx.Node, value: Value | None, wanted: Attribute | None) -> Value | None:
+        if value is None or wanted is None:
+            return None
+        return self._named(self.builder.finish(value, wanted, _gives_alias(node.target)), node)
+
+    def _each(self, node: fx.Node, row: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """A `_foreach_` op: the row for each element of its lists."""
+        wanted, location = self.builder.results, self.builder.location
+        values = []
+        for position, type_ in enumerate(wanted):
+            self.builder.begin(node, (type_,), location)
+            one = [argument[position] if isinstance(argument, list) else argument for argument in arguments]
+            values.append(self._finished(node, row(self.builder, *one, **keywords), type_))
+        return values
+
+    def _named(self, value: Value, node: fx.Node) -> Value:
+        value.ssa.name_hint = node.name
+        return value
+
+    # -- externs ---------------------------------------------------------------------------------
+
+    def _extern(self, node: fx.Node, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """The eager op with all its arguments."""
+        inputs: list[SSAValue] = []
+        positional = tuple(self._extern_argument(argument, inputs) for argument in arguments)
+        named = tuple((name, self._extern_argument(argument, inputs)) for name, argument in keywords.items())
+        types = [type_ for type_ in self.builder.results if type_ is not None]
+        op = ExternOp.make(_target_name(node.target), inputs, Arguments(positional, named), types, _effect(node.target))
+        self.builder.append(op)
+        results = iter(op.results)
+        return self._extern_results(node, results)
+
+    def _extern_results(self, node: fx.Node, results: Iterator[SSAValue]) -> Any:
+        def take(leaf: Any) -> Any:
+            if isinstance(leaf, Tensor):
+                return self._named(Value(self.builder, next(results)), node)
+            return self._constant(leaf)
+
+        value = node.meta.get("val")
+        return [take(leaf) for leaf in value] if isinstance(value, tuple | list) else take(value)
+
+    def _extern_argument(self, argument: Any, inputs: list[SSAValue]) -> Argument:
+        if isinstance(argument, Value):
+            inputs.append(argument.ssa)
+            return OperandRef(len(inputs) - 1, isinstance(argument, WeakValue))
+        if isinstance(argument, list):
+            return tuple(self._extern_argument(item, inputs) for item in argument)
+        if argument is None or isinstance(argument, Expr | bool | int | float | str):
+            return argument
+        for kind, class_ in _NAMED.items():
+            if isinstance(argument, class_):
+                return Named(kind, str(argument).removeprefix("torch."))
+        return self._object_argument(argument)
+
+    def _object_argument(self, argument: Any) -> Named:
+        """Something without a text, kept by a name of its own."""
+        if isinstance(argument, _Object):
+            return Named("object", argument.name)
+        name = f"object_{len(self.objects)}"
+        self.objects[name] = argument
+        return Named("object", name)
+
+
+_NAMED: dict[str, type] = {
+    "dtype": torch.dtype,
+    "device": torch.device,
+    "layout": torch.layout,
+    "memory_format": torch.memory_format,
+}
+
+
+def _on_one_device(node: fx.Node) -> bool:
+    """Whether all tensors lie on one device, those of rank 0 on the CPU aside."""
+    devices = set()
+    for value in (node.meta.get("val"), *(operand.meta.get("val") for operand in node.all_input_nodes)):
+        for leaf in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(leaf, Tensor) and (leaf.ndim or leaf.device.type != "cpu"):
+                devices.add(leaf.device)
+    return len(devices) <= 1
+
+
+def _tensors(arguments: Any) -> Iterator[Value]:
+    if isinstance(arguments, Value):
+        yield arguments
+    elif isinstance(arguments, tuple | list):
+        for argument in arguments:
+            yield from _tensors(argument)
+    elif isinstance(arguments, dict):
+        yield from _tensors([*arguments.values()])
+
+
+def _small_constant(value: Tensor) -> DataAttr | None:
+    """The elements of a small tensor that holds some."""
+    element = element_for(value.dtype)
+    plain = type(value) is Tensor and value.device.type == "cpu" and is_plain(value)
+    if not plain or not is_native(element) or value.numel() > SMALL_CONSTANT:
+        return None
+    data = value.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return DataAttr.packed(element, data.tobytes())
+
+
+@lru_cache(maxsize=4096)
+def _row(target: Any) -> tuple[Callable[..., Any] | None, bool]:
+    """The row of an overload, and whether it is to be applied to each element of lists."""
+    row = TABLE.get(target)
+    if row is not None or not isinstance(target, OpOverload) or "_foreach_" not in target.name():
+        return row, False
+    packet = getattr(torch.ops.aten, target.name().removeprefix("aten::_foreach_").partition(".")[0], None)
+    single = {"List": "Tensor", "Scalar": "Tensor", "ScalarList": "Tensor"}.get(target._overloadname, "default")
+    found = [getattr(packet, name, None) for name in (single, "default", target._overloadname)]
+    return next((TABLE[one] for one in found if one in TABLE), None), True
+
+
+@lru_cache(maxsize=4096)
+def _gives_alias(target: Any) -> bool:
+    """Whether the op's result is a view of its operand."""
+    return isinstance(target, OpOverload) and target.is_view
+
+
+def _target_name(target: Any) -> str:
+    if isinstance(target, OpOverload | torch._ops.OpOverloadPacket):
+        return str(target)
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        return f"higher_order.{target.name()}"
+    return f"{target.__module__}.{target.__qualname__}"
+
+
+def _effect(target: Any) -> str | None:
+    """What the op does besides computing. What is not an ATen op may do anything."""
+    if not isinstance(target, OpOverload):
+        return None if getattr(target, "__module__", None) in ("_operator", "math") else "write"
+    if torch.Tag.nondeterministic_seeded in target.tags:
+        return "random"
+    pure = not target._schema.is_mutable and target.namespace in ("aten", "prims", "stepwell")
+    return None if pure and target.name() not in _ASSERTIONS else "write"
+
+
+_ASSERTIONS = {
+    "aten::_assert_async.msg",
+    "aten::_assert_async",
+    "aten::_assert_scalar",
+    "aten::_assert_tensor_metadata",
+    "aten::_print",
+}

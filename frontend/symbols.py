@@ -1,0 +1,238 @@
+"""Sizes: sympy expressions of torch's ShapeEnv on one side, expressions of `ir.expr` on the other.
+
+torch's symbol names depend on the source program; here they become s0, s1, … in order of first appearance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+from torch import SymInt
+from torch.utils._sympy import functions
+
+from ..ir.errors import FrontendError
+from ..ir.expr import (
+    Atom,
+    Domain,
+    Expr,
+    ExprLike,
+    as_expr,
+    ceildiv,
+    const,
+    floordiv,
+    maximum,
+    minimum,
+    mod,
+    product,
+    symbol,
+)
+from ..ir.shapes import SymbolRange
+
+# -- where a symbol's value comes from ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SizeSource:
+    """A symbol is `(size - offset) // factor`, the size being that of a tensor input along a dim, or, where dim
+    is None, the value of an integer input."""
+
+    input: int
+    dim: int | None
+    offset: int = 0
+    factor: int = 1
+
+    def value(self, inputs: Sequence[Any]) -> int:
+        size = inputs[self.input] if self.dim is None else inputs[self.input].shape[self.dim]
+        return (int(size) - self.offset) // self.factor
+
+
+# -- sympy → Expr ------------------------------------------------------------------------------------
+
+Rule = Callable[..., Expr]
+
+
+def _power(base: Expr, exponent: Expr) -> Expr:
+    if not exponent.is_constant or exponent.constant < 0:
+        raise _unknown(f"{base} ** {exponent}")
+    return product([base] * exponent.constant)
+
+
+def _folded(rule: Callable[[ExprLike, ExprLike], Expr]) -> Rule:
+    def fold(first: Expr, *rest: Expr) -> Expr:
+        for other in rest:
+            first = rule(first, other)
+        return first
+
+    return fold
+
+
+def _modular_indexing(base: Expr, divisor: Expr, modulus: Expr) -> Expr:
+    return mod(floordiv(base, divisor), modulus)
+
+
+_RULES: dict[str, Rule] = {
+    "Add": lambda *terms: sum(terms, const(0)),
+    "Mul": lambda *factors: product(factors),
+    "Pow": _power,
+    "PowByNatural": _power,
+    "FloorDiv": floordiv,
+    "CleanDiv": floordiv,
+    "CeilDiv": ceildiv,
+    "CeilToInt": lambda value: value,
+    "Mod": mod,
+    "PythonMod": mod,
+    "ModularIndexing": _modular_indexing,
+    "Max": _folded(maximum),
+    "Min": _folded(minimum),
+    "Identity": lambda value: value,
+}
+"""sympy class → expression of its translated arguments; sizes are not negative and divisors positive."""
+
+
+def _unknown(what: object) -> FrontendError:
+    return FrontendError(
+        "symbolic size",
+        expected="sums, products, divisions, minima and maxima of input sizes",
+        got=str(what),
+        hint="mark the dimension as static with torch._dynamo.mark_static",
+    )
+
+
+# -- Expr → sympy ------------------------------------------------------------------------------------
+
+_SYMPY: dict[str, Callable[[Any, Any], Any]] = {
+    "floordiv": functions.FloorDiv,
+    "ceildiv": functions.CeilDiv,
+    "mod": functions.Mod,
+    "min": functions.Min,
+    "max": functions.Max,
+}
+
+
+def to_sympy(expr: Expr, leaf: Callable[[str], Any] = sympy.Symbol) -> Any:
+    """The expression in sympy, each symbol as `leaf(name)`."""
+
+    def atom(factor: Atom) -> Any:
+        if factor.kind == "symbol":
+            return leaf(factor.args[0])
+        first, second = (to_sympy(arg, leaf) for arg in factor.args)
+        return _SYMPY[factor.kind](first, second)
+
+    return sum(
+        (coefficient * sympy.prod([atom(factor) for factor in monomial]) for monomial, coefficient in expr.terms),
+        sympy.Integer(0),
+    )
+
+
+# -- the symbols of one graph ------------------------------------------------------------------------
+
+
+class SymbolTable:
+    """The symbols of one graph: named by first appearance in its inputs, each with a source, range and hint."""
+
+    def __init__(self) -> None:
+        self._names: dict[sympy.Symbol, str] = {}
+        self._exprs: dict[Any, Expr] = {}
+        self.sources: list[SizeSource] = []
+        self.ranges: list[SymbolRange] = []
+
+    @property
+    def domain(self) -> Domain:
+        return Domain({}, {known.name: (known.low, known.high) for known in self.ranges})
+
+    # -- declaring -------------------------------------------------------------------------------
+
+    def declare(self, inputs: Sequence[Any]) -> None:
+        """Finds every symbol of the inputs (tensors and SymInts), those that stand alone first."""
+        sizes = list(_symbolic_sizes(inputs))
+        for value, source in sizes:
+            if isinstance(value.node.expr, sympy.Symbol):
+                self._declare(value.node.expr, source, value)
+        for value, source in sizes:
+            self._solve(value, source)
+
+    def _declare(self, name: sympy.Symbol, source: SizeSource, value: SymInt) -> None:
+        if name not in self._names:
+            self._names[name] = f"s{len(self._names)}"
+            self.sources.append(source)
+            self.ranges.append(_range(self._names[name], name, value))
+
+    def _solve(self, value: SymInt, source: SizeSource) -> None:
+        """Declares the one unknown symbol of `factor * symbol + offset`."""
+        expr = value.node.expr
+        unknown = [name for name in _ordered(expr.free_symbols) if name not in self._names]
+        if len(unknown) != 1 or not expr.is_polynomial(unknown[0]):
+            return
+        name = unknown[0]
+        offset, factor = expr.subs(name, 0), expr.coeff(name)
+        if offset.is_Integer and factor.is_Integer and factor > 0 and expr == factor * name + offset:
+            self._declare(name, SizeSource(source.input, source.dim, int(offset), int(factor)), value)
+
+    # -- translating -----------------------------------------------------------------------------
+
+    def expr(self, value: int | SymInt) -> Expr:
+        """The expression of a size."""
+        if not isinstance(value, SymInt):
+            return const(value)
+        constant = value.node.maybe_as_int()
+        return self.translate(value.node.expr) if constant is None else const(constant)
+
+    def exprs(self, values: Iterable[int | SymInt]) -> tuple[Expr, ...]:
+        return tuple(map(self.expr, values))
+
+    def translate(self, expr: Any) -> Expr:
+        known = self._exprs.get(expr)
+        if known is None:
+            known = self._exprs[expr] = self._translate(expr)
+        return known
+
+    def _translate(self, expr: Any) -> Expr:
+        if expr.is_Integer:
+            return const(int(expr))
+        if expr.is_Symbol:
+            if expr not in self._names:
+                raise _unknown(f"{expr}, which no input gives")
+            return symbol(self._names[expr])
+        if expr.is_Mul and any(factor.is_Rational and not factor.is_Integer for factor in expr.args):
+            numerator, denominator = sympy.fraction(expr)
+            return floordiv(self.translate(numerator), self.translate(denominator))
+        rule = _RULES.get(type(expr).__name__)
+        if rule is None:
+            raise _unknown(expr)
+        return rule(*map(self.translate, expr.args))
+
+    def simplify(self, expr: ExprLike) -> Expr:
+        """The expression with what the ranges of the symbols decide."""
+        return self.domain.simplify(as_expr(expr))
+
+
+def _symbolic_sizes(inputs: Sequence[Any]) -> Iterator[tuple[SymInt, SizeSource]]:
+    """Each symbolic input or size of an input; integer inputs first, since they are cheapest to read."""
+    for position, value in enumerate(inputs):
+        if isinstance(value, SymInt) and value.node.maybe_as_int() is None:
+            yield value, SizeSource(position, None)
+    for position, value in enumerate(inputs):
+        if isinstance(value, torch.Tensor):
+            for dim, size in enumerate(value.shape):
+                if isinstance(size, SymInt) and size.node.maybe_as_int() is None:
+                    yield size, SizeSource(position, dim)
+
+
+def _ordered(symbols: Iterable[sympy.Symbol]) -> list[sympy.Symbol]:
+    return sorted(symbols, key=lambda name: (len(name.name), name.name))
+
+
+def _range(name: str, variable: sympy.Symbol, value: SymInt) -> SymbolRange:
+    """The guarded range and the hint that the ShapeEnv holds for a symbol."""
+    environment = value.node.shape_env
+    bounds = environment.var_to_range[variable]
+    values = getattr(environment, "backed_var_to_val", None) or environment.var_to_val
+    hint = values.get(variable)
+    low, high = (int(bound) if bound.is_Integer else None for bound in (bounds.lower, bounds.upper))
+    if high is not None and high >= torch.iinfo(torch.int64).max - 1:
+        high = None
+    return SymbolRange(name, 0 if low is None else low, high, None if hint is None else int(hint))
