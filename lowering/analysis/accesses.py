@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...ir import loop
-from ...ir.expr import ONE, Domain, Expr, Interval, contiguous_strides, exact_quotient, linearize
+from ...ir.expr import ONE, Domain, Expr, Interval, contiguous_strides, dim, exact_quotient, linearize
 from ...ir.loop.ops import AccessOp
 from ...ir.shapes import MapAttr, canonical_access, sizes_of, symbol_intervals, symbol_ranges
 from ..schedule.model import Hints
@@ -55,9 +55,12 @@ def same_place(first: AccessOp, second: AccessOp) -> bool:
     )
 
 
-def set_access(op: AccessOp, indices: Sequence[SSAValue], results: Sequence[Expr]) -> None:
-    """Gives the op another access, in canonical form."""
+def set_access(op: AccessOp, indices: Sequence[SSAValue], results: Sequence[Expr], sizes: Sizes) -> None:
+    """Gives the op another access, in canonical form and simplified by the ranges of its indices."""
     used, access = canonical_access(indices, results)
+    simple = access.simplify(sizes.domain(used))
+    if simple != access:
+        used, access = canonical_access(used, simple.results)
     first, rank = _FIRST_INDEX[type(op)], op.map.rank
     rest = op.operands[first + rank :]
     op.operands = [*op.operands[:first], *used, *rest]
@@ -66,9 +69,26 @@ def set_access(op: AccessOp, indices: Sequence[SSAValue], results: Sequence[Expr
         op.properties["operandSegmentSizes"] = _read_segments(len(used), len(rest) // 2)
 
 
+def substitute_indices(
+    op: AccessOp, replaced: Mapping[SSAValue, Expr], indices: Sequence[SSAValue], sizes: Sizes
+) -> None:
+    """Puts expressions over `indices` in the place of some of the op's own indices."""
+    operands = index_operands(op)
+    own = len(indices)
+    inner = [replaced.get(operand, dim(own + position)) for position, operand in enumerate(operands)]
+    results = [result.substitute_dims(inner) for result in op.map.results]
+    set_access(op, [*indices, *operands], results, sizes)
+
+
 @cache
 def _read_segments(rank: int, guards: int) -> Attribute:
     return DenseArrayBase.from_list(i32, [1, rank, guards, guards])
+
+
+def guard_of(read: loop.ReadOp) -> tuple[SSAValue, SSAValue] | None:
+    """The condition of a guarded read and what it gives elsewhere."""
+    operands = read.operands
+    return (operands[-2], operands[-1]) if len(operands) > 1 + read.map.rank else None
 
 
 def buffer_sizes(value: SSAValue) -> tuple[Expr, ...]:
@@ -78,6 +98,19 @@ def buffer_sizes(value: SSAValue) -> tuple[Expr, ...]:
     if isinstance(value.owner, loop.LocalOp):
         return value.owner.sizes
     return sizes_of(value.type)
+
+
+def all_ops(block: Block) -> list[Operation]:
+    """The ops of a block with those inside of them, in order."""
+    found: list[Operation] = []
+    op = block.first_op
+    while op is not None:
+        found.append(op)
+        for region in op.regions:
+            for inner in region.blocks:
+                found.extend(all_ops(inner))
+        op = op.next_op
+    return found
 
 
 def enclosing_nests(op: Operation) -> list[loop.NestOp]:
@@ -218,19 +251,33 @@ def radix_digits(offset: Expr, indices: Sequence[SSAValue], hints: Hints) -> lis
 
 
 def _match_digits(first: list[Digit], second: list[Digit], hints: Hints) -> Match:
+    """Pairs equal digits; where a digit of one system is several of the other, says how to split it."""
     by_place = {(digit.stride, digit.extent): digit.index for digit in second}
     pairs: dict[SSAValue, SSAValue] = {}
-    splits: dict[SSAValue, tuple[Expr, ...]] = {}
     for digit in first:
         partner = by_place.get((digit.stride, digit.extent))
         if partner is not None:
             pairs[digit.index] = partner
-    for digits, others in ((first, second), (second, first)):
-        for digit in digits:
-            factors = _factors(digit, others, hints)
-            if len(factors) > 1:
-                splits[digit.index] = factors
+    factors = {digit.index: _factors(digit, second, hints) for digit in first}
+    factors |= {digit.index: _factors(digit, first, hints) for digit in second}
+    shared = _places(first, factors) & _places(second, factors)
+    splits = {
+        digit.index: factors[digit.index]
+        for digit in (*first, *second)
+        if len(factors[digit.index]) > 1 and _places([digit], factors) & shared
+    }
     return Match(pairs, splits)
+
+
+def _places(digits: Sequence[Digit], factors: Mapping[SSAValue, tuple[Expr, ...]]) -> set[tuple[Expr, Expr]]:
+    """Stride and extent of each digit once it is split."""
+    places: set[tuple[Expr, Expr]] = set()
+    for digit in digits:
+        stride = digit.stride
+        for factor in reversed(factors[digit.index]):
+            places.add((stride, factor))
+            stride = stride * factor
+    return places
 
 
 def _factors(digit: Digit, others: list[Digit], hints: Hints) -> tuple[Expr, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import DefaultResource, IsTerminator, MemoryEffectKind, Resource, get_effects
 
 from ...ir import loop
-from .accesses import Sizes
+from .accesses import Sizes, all_ops
 from .costs import read_bytes, tensor_bytes
 
 
@@ -25,29 +25,55 @@ def functions_with_kernels(module: ModuleOp) -> Iterator[tuple[FuncOp, list[loop
 
 
 class Kernel:
-    """A kernel with its reads by tensor of the function; passes keep it up to date as they rewrite."""
+    """A kernel with its reads of tensors of the function; passes keep it up to date as they rewrite."""
 
     def __init__(self, op: loop.KernelOp):
         self.op = op
         self.reads: dict[SSAValue, list[loop.ReadOp]] = {}
-        self.size = 0
+        """The reads by tensor."""
+        self.captured: set[Operation] = set()
+        """The ops of the function whose results the kernel uses."""
+        ops = all_ops(op.block)
+        self.size = len(ops)
         self.combines = False
         """Whether it combines into memory, so that an element is written more than once."""
         self.asserts = False
-        for inner in op.body.walk():
-            self.size += 1
+        for inner in ops:
             if isinstance(inner, loop.ReadOp):
                 self.note(inner)
             elif isinstance(inner, loop.WriteOp):
                 self.combines = self.combines or "combiner" in inner.properties
             elif isinstance(inner, loop.AssertOp):
                 self.asserts = True
+            self.capture(inner)
+        self.capture(op)
+
+    def capture(self, op: Operation) -> None:
+        function_body = self.op.parent
+        for operand in op.operands:
+            if isinstance(operand, OpResult) and operand.op.parent is function_body:
+                self.captured.add(operand.op)
 
     def note(self, read: loop.ReadOp) -> None:
-        """Counts a read of a tensor of the function."""
+        """Counts a read if it is of a tensor of the function."""
         source = read.operands[0]
         if isinstance(source.type, TensorType):
             self.reads.setdefault(source, []).append(read)
+
+    def forget(self, read: loop.ReadOp) -> None:
+        """No longer counts a read."""
+        reads = self.reads[read.operands[0]]
+        reads.remove(read)
+        if not reads:
+            del self.reads[read.operands[0]]
+
+    def absorb(self, other: Kernel, op: loop.KernelOp) -> None:
+        """Counts what another kernel does, too; `op` does both now."""
+        self.op = op
+        for tensor, reads in other.reads.items():
+            self.reads.setdefault(tensor, []).extend(reads)
+        self.size += other.size
+        self.asserts = self.asserts or other.asserts
 
     @property
     def nest(self) -> loop.NestOp | None:
@@ -97,22 +123,23 @@ class Node:
 class Order:
     """The dependences between the ops of a block: values, and effects in program order."""
 
-    def __init__(self, block: Block):
+    def __init__(self, block: Block, kernels: Mapping[Operation, Kernel]):
         self.block = block
+        self.kernels = kernels
         self.nodes = {op: Node(op, position) for position, op in enumerate(block.ops)}
         self._add_values()
         self._add_effects()
 
     def _add_values(self) -> None:
         for op, node in self.nodes.items():
-            for needed in self._operands(op):
-                node.need(needed)
-
-    def _operands(self, op: Operation) -> Iterator[Node]:
-        for inner in op.walk() if op.regions else (op,):
-            for operand in inner.operands:
-                if isinstance(operand, OpResult) and operand.op.parent is self.block:
-                    yield self.nodes[operand.op]
+            if op in self.kernels:
+                for needed in self.kernels[op].captured:
+                    node.need(self.nodes[needed])
+                continue
+            for inner in op.walk():
+                for operand in inner.operands:
+                    if isinstance(operand, OpResult) and operand.op.parent is self.block:
+                        node.need(self.nodes[operand.op])
 
     def _add_effects(self) -> None:
         """Orders ops with effects on one resource; an effect on memory at large is a barrier for all ops."""
@@ -148,7 +175,7 @@ class Order:
     def fuse(self, first: Operation, second: Operation, fused: Operation) -> None:
         """Puts one node in the place of two."""
         one, other = self.nodes.pop(first), self.nodes.pop(second)
-        other.op = fused
+        other.op = fused  # may be `second` itself
         other.bits |= one.bits
         for node in one.predecessors - {other}:
             node.successors.discard(one)

@@ -25,10 +25,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...ir import loop
-from ...ir.expr import dim
 from ...ir.loop.ops import INDEX, AccessOp
 from ..analysis import costs
-from ..analysis.accesses import Sizes, index_operands, set_access
+from ..analysis.accesses import Sizes, guard_of, index_operands, substitute_indices
 from ..analysis.kernels import Kernel, functions_with_kernels
 from .moves import detach, erase, fused_name
 
@@ -115,7 +114,7 @@ class Fuser:
         return _without_repetition(reads) or None
 
     def pays(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
-        tests = (self.within_limits, self.saves_bytes, self.repeats_little)
+        tests = (self.within_limits, self.repeats_little, self.saves_bytes)
         return all(test(producer, reads) for test in tests)
 
     def within_limits(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
@@ -139,12 +138,14 @@ class Fuser:
 
     def saves_bytes(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
         """Whether all readers together move no more than if one of them were one kernel with the producer."""
+        consumers = {consumer for _, consumer in reads}
+        if len(consumers) == 1:
+            return True
         hints = self.sizes.hints
         inputs = {tensor: costs.read_bytes(found, hints) for tensor, found in producer.kernel.reads.items()}
-        consumers = {consumer for _, consumer in reads}
         added = sum(size for consumer in consumers for tensor, size in inputs.items() if tensor not in consumer.reads)
         kept = sum(costs.read_bytes(consumer.reads[producer.result], hints) for consumer in consumers)
-        return added <= sum(inputs.values()) + kept or len(consumers) == 1
+        return added <= sum(inputs.values()) + kept
 
 
 def _without_repetition(reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> list[tuple[loop.ReadOp, Kernel]]:
@@ -158,7 +159,7 @@ def _without_repetition(reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> list[tup
         other = kept[key][0]
         first, second = (read, other) if read.is_before_in_block(other) else (other, read)
         second.result.replace_all_uses_with(first.result)
-        kernel.reads[read.source].remove(second)
+        kernel.forget(second)
         erase(second)
         kept[key] = (first, kernel)
     return list(kept.values())
@@ -170,10 +171,7 @@ def _without_repetition(reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> list[tup
 def inline(producer: Pointwise, read: loop.ReadOp, consumer: Kernel, sizes: Sizes, *, move: bool) -> None:
     """`%v = loop.read %p[f]  →  the body of %p's kernel at f`, as copies unless it may move."""
     _Inliner(producer, read, consumer, sizes).run(move)
-    reads = consumer.reads[producer.result]
-    reads.remove(read)
-    if not reads:
-        del consumer.reads[producer.result]
+    consumer.forget(read)
     consumer.size += len(producer.ops) - 1
     consumer.op.properties["kernel_name"] = fused_name(producer.kernel.op, consumer.op)
     erase(read)
@@ -187,6 +185,7 @@ class _Inliner:
         self.read = read
         self.consumer = consumer
         self.sizes = sizes
+        self.guard = guard_of(read)
         self.indices = list(index_operands(read))
         results = read.map.results
         self.exprs = dict(zip(producer.indices, results, strict=True))
@@ -201,13 +200,13 @@ class _Inliner:
             self.place(op, move)
         written = self.producer.write.operands[0]
         value = self.values.get(written, written)
-        if self.read.guard is not None and self.read.other is not None:
-            value = self.add(arith.SelectOp(self.read.guard, value, self.read.other))
+        if self.guard is not None:
+            value = self.add(arith.SelectOp(self.guard[0], value, self.guard[1]))
         self.read.result.replace_all_uses_with(value)
 
     def place(self, op: Operation, move: bool) -> None:
-        if isinstance(op, loop.ReadOp) and self.read.guard is not None:
-            self.values[op.result] = self.guarded(op, self.read.guard)
+        if isinstance(op, loop.ReadOp) and self.guard is not None:
+            self.values[op.result] = self.guarded(op, self.guard[0])
             return
         if not isinstance(op, AccessOp):
             self.materialize_indices(op)
@@ -227,21 +226,14 @@ class _Inliner:
 
     def compose(self, op: AccessOp) -> None:
         """Replaces what is left of the producer's indices by their expressions."""
-        operands = index_operands(op)
-        if not any(operand in self.exprs for operand in operands):
-            return
-        indices = [*self.indices, *operands]
-        own = len(self.indices)
-        inner = [self.exprs.get(operand, dim(own + position)) for position, operand in enumerate(operands)]
-        domain = self.sizes.domain(indices)
-        composed = [domain.simplify(result.substitute_dims(inner)) for result in op.map.results]
-        set_access(op, indices, composed)
+        if any(operand in self.exprs for operand in index_operands(op)):
+            substitute_indices(op, self.exprs, self.indices, self.sizes)
 
     def guarded(self, read: loop.ReadOp, guard: SSAValue) -> SSAValue:
         """The read under the guard of the one it stands for; elsewhere it gives 1, which is safe to divide by."""
         operands = [self.values.get(operand, operand) for operand in read.operands]
         indices = operands[1 : 1 + read.map.rank]
-        if read.guard is not None:
+        if guard_of(read) is not None:
             guard, other = self.add(arith.AndIOp(guard, operands[-2], i1)), operands[-1]
         else:
             other = self.add(_one(read.result.type))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ...ir import loop
 
@@ -22,6 +22,17 @@ def erase(op: Operation) -> None:
     """Removes an op whose results nobody uses."""
     assert op.parent is not None
     op.parent.erase_op(op)
+
+
+def is_only_written(buffer: SSAValue) -> bool:
+    """Whether nothing reads a buffer."""
+    return all(isinstance(use.operation, loop.WriteOp) for use in buffer.uses)
+
+
+def erase_writes(buffer: SSAValue) -> None:
+    """Removes the writes to a buffer that nothing reads."""
+    for use in list(buffer.uses):
+        erase(use.operation)
 
 
 def fused_name(first: loop.KernelOp, second: loop.KernelOp) -> StringAttr:

@@ -1,0 +1,66 @@
+"""`loop-fuse-nests`: makes a kernel and a kernel that reads its results one, along the indices they share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from ...ir import loop
+from ..analysis import costs
+from ..analysis.kernels import Kernel, Order, functions_with_kernels
+from .fusion import KernelFuser, Obstacle, Pairs
+
+
+class NestFuser:
+    """Fuses each kernel of a function, first to last, with the kernels that make what it reads."""
+
+    def __init__(self, function: FuncOp, kernels: Sequence[loop.KernelOp]):
+        self.fuser = KernelFuser(kernels)
+        self.order = Order(function.body.block, self.fuser.kernels)
+
+    def run(self) -> None:
+        for kernel in list(self.fuser.kernels.values()):
+            self.fuse_with_producers(kernel)
+        self.order.rearrange()
+
+    def fuse_with_producers(self, kernel: Kernel) -> None:
+        """Takes producers by the bytes they share with the kernel, most first."""
+        refused: set[Operation] = set()
+        while (producer := self.best_producer(kernel, refused)) is not None:
+            plan = self.plan(producer, kernel)
+            if isinstance(plan, Obstacle):
+                refused.add(producer.op)
+                continue
+            old = producer.op, kernel.op
+            self.fuser.fuse(producer, kernel, plan)
+            self.order.fuse(*old, kernel.op)
+
+    def plan(self, producer: Kernel, kernel: Kernel) -> Pairs | Obstacle:
+        if self.order.joined_by_third(producer.op, kernel.op):
+            return Obstacle("another op needs the first and is needed by the second")
+        return self.fuser.plan(producer, kernel)
+
+    def best_producer(self, kernel: Kernel, refused: set[Operation]) -> Kernel | None:
+        shared: dict[Operation, int] = {}
+        for tensor in kernel.reads:
+            owner = tensor.owner
+            if isinstance(owner, loop.KernelOp) and owner not in refused:
+                shared[owner] = shared.get(owner, 0) + costs.tensor_bytes(tensor, self.fuser.sizes.hints)
+        if not shared:
+            return None
+        return self.fuser.kernels[max(shared, key=lambda op: shared[op])]
+
+
+class LoopFuseNests(ModulePass):
+    """Make a kernel and the kernels that it reads from one, along the indices they share."""
+
+    name = "loop-fuse-nests"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function, kernels in functions_with_kernels(op):
+            NestFuser(function, kernels).run()

@@ -1,0 +1,460 @@
+"""Decides whether two kernels become one and makes them one. Not a pass: `fuse_nests` and `fuse_siblings` choose.
+
+All vertical and horizontal fusion is one step, applied to bodies: put one body behind the other, join a nest of
+the second with one of the first along the indices that their accesses share, and do the same inside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from ...ir import loop
+from ...ir.locations import fused
+from ...ir.loop.ops import AccessOp, destination_type, extents_attr
+from ...ir.shapes import sizes_of
+from ...ir.target import target_of
+from ..analysis import costs
+from ..analysis.accesses import Sizes, all_ops, ancestor_in, buffer_sizes, enclosing_nests, guard_of, match, same_place
+from ..analysis.kernels import Kernel
+from .moves import detach, erase, erase_writes, fused_name, is_only_written
+from .nests import can_join, join, peel, split_index
+
+Pairs = dict[SSAValue, SSAValue]
+"""Indices of one nest and the indices of another that take their place."""
+
+
+@dataclass
+class Accesses:
+    """The reads and writes of a stretch of IR, by tensor or buffer."""
+
+    reads: dict[SSAValue, list[loop.ReadOp]] = field(default_factory=dict)
+    writes: dict[SSAValue, list[loop.WriteOp]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(op: Operation) -> Accesses:
+        found = Accesses()
+        for inner in all_ops(op.regions[0].block):
+            if isinstance(inner, loop.ReadOp):
+                found.reads.setdefault(inner.operands[0], []).append(inner)
+            elif isinstance(inner, loop.WriteOp):
+                found.writes.setdefault(inner.operands[1], []).append(inner)
+        return found
+
+    @staticmethod
+    def of_kernel(kernel: Kernel) -> Accesses:
+        """Those of a kernel, its writes by the tensor that they make."""
+        found = Accesses(kernel.reads)
+        for result in kernel.op.results:
+            found.writes[result] = kernel.writes(result)
+        return found
+
+
+class Aligner:
+    """Finds the indices along which two nests can be joined."""
+
+    def __init__(self, sizes: Sizes):
+        self.sizes = sizes
+
+    def shared(
+        self, first: loop.NestOp, second: loop.NestOp, one: Accesses, other: Accesses, *, split: bool = True
+    ) -> Pairs:
+        """Pairs of leading indices that are equal wherever the second nest reads what the first wrote or, if it
+        reads nothing of it, wherever both read the same. May split indices to get there."""
+        links = list(self.links(one, other))
+        if split:
+            for writer, reader in links:
+                self.split(first, second, writer, reader)
+        pairs: Pairs | None = None
+        for writer, reader in links:
+            found = match(writer, reader, buffer_sizes(reader.operands[0]), self.sizes.hints).pairs
+            pairs = found if pairs is None else {a: b for a, b in found.items() if pairs.get(a) is b}
+        return leading_pairs(first, second, pairs or {})
+
+    def links(self, one: Accesses, other: Accesses) -> Iterator[tuple[loop.WriteOp | loop.ReadOp, loop.ReadOp]]:
+        """The accesses that must agree: each write with each read of it, else reads of the largest common tensor."""
+        dependences = [
+            (write, read)
+            for buffer, reads in other.reads.items()
+            for write in one.writes.get(buffer, ())
+            for read in reads
+        ]
+        if dependences:
+            yield from dependences
+            return
+        common = [buffer for buffer in other.reads if buffer in one.reads]
+        if common:
+            largest = max(common, key=lambda buffer: costs.tensor_bytes(buffer, self.sizes.hints))
+            yield one.reads[largest][0], other.reads[largest][0]
+
+    def split(self, first: loop.NestOp, second: loop.NestOp, writer: AccessOp, reader: AccessOp) -> None:
+        """Splits indices of the two nests where one of one is several of the other."""
+        sizes = buffer_sizes(reader.operands[0])
+        for index, factors in match(writer, reader, sizes, self.sizes.hints).splits.items():
+            for nest in (first, second):
+                if index in nest.indices and not isinstance(nest, loop.ForOp):
+                    split_index(nest, index, factors, self.sizes)
+                    break
+
+
+def leading_pairs(first: loop.NestOp, second: loop.NestOp, pairs: Pairs) -> Pairs:
+    """Those pairs whose indices come before all others in both nests, so that what is left over stays inside.
+
+    Were a row index left outside of a column index, rows would be walked down columns.
+    """
+    taken = [(a, pairs[a]) for a in first.indices if a in pairs and pairs[a] in second.indices]
+    count = len(taken)
+    while True:
+        ours = list(first.indices)[:count]
+        theirs = list(second.indices)[:count]
+        kept = [(a, b) for a, b in taken if a in ours and b in theirs]
+        if len(kept) == count:
+            return dict(kept)
+        taken, count = kept, len(kept)
+
+
+# -- merging bodies ----------------------------------------------------------------------------------
+
+
+class Merger:
+    """Joins nests of one block."""
+
+    def __init__(self, sizes: Sizes):
+        self.aligner = Aligner(sizes)
+        self.sizes = sizes
+        self.known_needs: dict[Operation, list[Need]] = {}
+        """What `direct_needs` found since the last change."""
+
+    def join(self, first: loop.NestOp, second: loop.NestOp, pairs: Pairs) -> None:
+        """Joins two nests of a block along the pairs and goes on inside; what the second needs is moved up."""
+        self.move_up(first, second)
+        count = len(pairs)
+        positions = sorted(pairs, key=list(first.indices).index)
+        theirs = [list(second.indices).index(pairs[index]) for index in positions]
+        first = peel(first, count) if first.rank > count else first
+        second = peel(second, count) if second.rank > count else second
+        moved = [op for op in second.block.ops if not isinstance(op, loop.YieldOp)]
+        joined = join(first, second, {first.indices[k]: second.indices[their] for k, their in enumerate(theirs)})
+        self.known_needs.clear()
+        self.join_inside(joined.block, moved)
+
+    def join_inside(self, block: Block, moved: Sequence[Operation]) -> None:
+        """Joins each nest among the moved ops with the best one of the others, where there is one."""
+        added = [op for op in moved if isinstance(op, loop.NestOp) and op.rank]
+        for nest in added:
+            others = [op for op in block.ops if isinstance(op, loop.NestOp) and op not in added and can_join(op, nest)]
+            best = self.best_partner(block, nest, others) if others else None
+            if best is not None:
+                self.join(best[0], nest, best[1])
+
+    def best_partner(
+        self, block: Block, nest: loop.NestOp, others: Sequence[loop.NestOp]
+    ) -> tuple[loop.NestOp, Pairs] | None:
+        """The nest with which joining saves the most reads, the last at a tie."""
+        reading = Accesses.of(nest)
+        best, most = None, 0
+        for candidate in others:
+            found = Accesses.of(candidate)
+            common = [buffer for buffer in reading.reads if buffer in found.reads or buffer in found.writes]
+            saved = sum(costs.tensor_bytes(buffer, self.sizes.hints) for buffer in common)
+            if not common or saved < most or candidate in self.needs(block, nest, candidate):
+                continue
+            pairs = self.aligner.shared(candidate, nest, found, reading)
+            if pairs:
+                best, most = (candidate, pairs), saved
+        return best
+
+    def needs(self, block: Block, op: Operation, joined: Operation | None = None) -> set[Operation]:
+        """The ops of the block that must run before `op`, where it may read per iteration what `joined` writes."""
+        found: set[Operation] = set()
+        pending = [before for before, reads in self.direct_needs(block, op) if not (reads and before is joined)]
+        while pending:
+            needed = pending.pop()
+            if needed not in found:
+                found.add(needed)
+                pending.extend(before for before, _ in self.direct_needs(block, needed))
+        return found
+
+    def direct_needs(self, block: Block, op: Operation) -> list[Need]:
+        known = self.known_needs.get(op)
+        if known is None:
+            known = self.known_needs[op] = list(dict.fromkeys(direct_needs(block, op)))
+        return known
+
+    def move_up(self, first: Operation, second: Operation) -> None:
+        """Moves what `second` needs before `first`."""
+        block, op = first.parent, first.next_op
+        if op is second:
+            return
+        assert block is not None
+        needed = self.needs(block, second, first)
+        while op is not None and op is not second:
+            following = op.next_op
+            if op in needed:
+                detach(op)
+                block.insert_op_before(op, first)
+            op = following
+
+
+Need = tuple[Operation, bool]
+"""An op that must run before another, and whether the other only reads what it writes to a buffer."""
+
+
+def direct_needs(block: Block, op: Operation) -> Iterator[Need]:
+    """Ops of the block whose results `op` uses or whose writes it reads."""
+    inside = all_ops(op.regions[0].block) if op.regions else ()
+    for inner in (op, *inside):
+        for operand in inner.operands:
+            if isinstance(operand, OpResult) and operand.op.parent is block:
+                yield operand.op, False
+        if isinstance(inner, loop.ReadOp) and isinstance(inner.operands[0].type, MemRefType):
+            for use in inner.operands[0].uses:
+                if isinstance(use.operation, loop.WriteOp):
+                    writer = ancestor_in(block, use.operation)
+                    if writer is not None and writer is not op:
+                        yield writer, True
+
+
+# -- kernels -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why two kernels stay two."""
+
+    reason: str
+
+
+class KernelFuser:
+    """Plans and performs the fusion of two kernels of a function."""
+
+    def __init__(self, ops: Sequence[loop.KernelOp]):
+        self.kernels: dict[Operation, Kernel] = {op: Kernel(op) for op in ops}
+        self.sizes = Sizes.at(ops[0])
+        self.cores = target_of(ops[0]).cores
+        self.merger = Merger(self.sizes)
+
+    # -- deciding --------------------------------------------------------------------------------
+
+    def plan(self, first: Kernel, second: Kernel, *, split: bool = True) -> Pairs | Obstacle:
+        """The indices along which the kernels' nests can be joined; empty where only scalars follow."""
+        if first.op.operands or second.op.operands or first.combines or second.combines:
+            return Obstacle("one of them updates a tensor in place")
+        if first.size + second.size > costs.MAX_OPS:
+            return Obstacle("together they have too many ops")
+        if self.tensors(first, second) > costs.MAX_TENSORS:
+            return Obstacle("together they touch too many tensors")
+        if len(first.nests) > 1 or len(second.nests) > 1:
+            return Obstacle("one of them has several nests")
+        if second.nest is None:
+            alone = first.nest is None or isinstance(first.nest, loop.ReduceOp)
+            return {} if alone else Obstacle("scalars would follow a parallel nest")
+        if first.nest is None:
+            return Obstacle("every iteration would compute the scalars")
+        return self.plan_nests(first, second, first.nest, second.nest, split)
+
+    def tensors(self, first: Kernel, second: Kernel) -> int:
+        made = [result for result in first.op.results if self.leaves(result, second)]
+        reads = first.reads.keys() | (second.reads.keys() - set(first.op.results))
+        return len(reads) + len(made) + len(second.op.results)
+
+    def plan_nests(
+        self, first: Kernel, second: Kernel, ours: loop.NestOp, theirs: loop.NestOp, split: bool
+    ) -> Pairs | Obstacle:
+        if not can_join(ours, theirs):
+            return Obstacle("their nests have no common form")
+        if self.needs_whole(first, second, theirs):
+            return Obstacle("the second needs a complete result of the first before it starts")
+        one, other = Accesses.of_kernel(first), Accesses.of_kernel(second)
+        pairs = self.merger.aligner.shared(ours, theirs, one, other, split=split)
+        if not pairs:
+            return Obstacle("their index spaces share no leading index")
+        if not self.keeps_parallelism(ours, theirs, pairs):
+            return Obstacle("too few iterations would run in parallel")
+        if self.hot_bytes(ours, theirs, pairs, one, other) > costs.HOT_BYTES:
+            return Obstacle("what one iteration keeps would not stay in cache")
+        return pairs
+
+    def needs_whole(self, first: Kernel, second: Kernel, nest: loop.NestOp) -> bool:
+        """Whether a scalar that the second's nest needs comes from the first."""
+        results = set(first.op.results)
+        for op in self.merger.needs(second.op.block, nest):
+            if any(operand in results for operand in op.operands):
+                return True
+        return False
+
+    def keeps_parallelism(self, ours: loop.NestOp, theirs: loop.NestOp, pairs: Pairs) -> bool:
+        """Whether the joined nest keeps every core busy, if its parts did; a reduction is split into chunks."""
+        if isinstance(ours, loop.ReduceOp) or isinstance(theirs, loop.ReduceOp):
+            return True
+        hints = self.sizes.hints
+        extents = dict(zip(ours.indices, ours.sizes, strict=True))
+        joined = hints.volume([extents[index] for index in pairs])
+        trips = min(hints.volume(ours.sizes), hints.volume(theirs.sizes))
+        return joined >= min(trips, 4 * self.cores) or trips <= costs.SMALL_WORK
+
+    def hot_bytes(self, ours: loop.NestOp, theirs: loop.NestOp, pairs: Pairs, one: Accesses, other: Accesses) -> int:
+        """What one joined iteration touches in both bodies, unless the second streams behind the first."""
+        if len(pairs) == ours.rank == theirs.rank:
+            return 0
+        hints = self.sizes.hints
+        if is_leaf(ours) and self.streams(ours, theirs, one, other):
+            return 0
+        extents = dict(zip(ours.indices, ours.sizes, strict=True))
+        iterations = max(hints.volume([extents[index] for index in pairs]), 1)
+        common = [buffer for buffer in other.reads if buffer in one.writes or buffer in one.reads]
+        return sum(costs.tensor_bytes(buffer, hints) for buffer in common) // iterations
+
+    def streams(self, ours: loop.NestOp, theirs: loop.NestOp, one: Accesses, other: Accesses) -> bool:
+        """Whether each point of the first nest is a point of the second's outer two nests."""
+        for writer, reader in self.merger.aligner.links(one, other):
+            found = match(writer, reader, buffer_sizes(reader.operands[0]), self.sizes.hints).pairs
+            outer = {index for nest in enclosing_nests(reader)[-2:] for index in nest.indices}
+            if any(found.get(index) not in outer for index in ours.indices):
+                return False
+        return True
+
+    # -- doing -----------------------------------------------------------------------------------
+
+    def leaves(self, result: SSAValue, second: Kernel) -> bool:
+        """Whether anything but the second kernel uses a result."""
+        return result.uses.get_length() > len(second.reads.get(result, ()))
+
+    def fuse(self, first: Kernel, second: Kernel, pairs: Pairs) -> None:
+        """Makes `second` do what both do; values that the first does not hand out become scalars or locals."""
+        ours, theirs = first.nest, second.nest
+        kept = [result for result in first.op.results if self.leaves(result, second)]
+        reads = [second.reads.pop(result, []) for result in first.op.results]
+        old = first.op, second.op
+        op = self.with_results(first.op, second.op, kept)
+        buffers = self.destinations(first.op, op, kept)
+        self.put_in_front(first.op, op)
+        for buffer, found in zip(buffers, reads, strict=True):
+            for read in found:
+                read.operands[0] = buffer
+        if pairs:
+            assert ours is not None
+            assert theirs is not None
+            self.merger.join(ours, theirs, pairs)
+        self.merger.known_needs.clear()
+        for buffer, found in zip(buffers, reads, strict=True):
+            forward(buffer, found)
+        self.register(first, second, op, old)
+
+    def with_results(self, first: loop.KernelOp, second: loop.KernelOp, kept: Sequence[SSAValue]) -> loop.KernelOp:
+        """The second kernel op, or one in its place that also has the kept results of the first."""
+        name, location = fused_name(first, second), fused([first.location, second.location])
+        if not kept:
+            second.properties["kernel_name"] = name
+            second.location = location
+            return second
+        results = [*second.results, *kept]
+        op = loop.KernelOp.create(
+            result_types=[result.type for result in results],
+            properties={"kernel_name": name},
+            regions=[second.detach_region(0)],
+            location=location,
+        )
+        assert second.parent is not None
+        second.parent.insert_op_before(op, second)
+        for result, replacement in zip(results, op.results, strict=True):
+            result.replace_all_uses_with(replacement)
+            self.rename(result, replacement)
+        erase(second)
+        return op
+
+    def rename(self, tensor: SSAValue, replacement: SSAValue) -> None:
+        """Files the reads of a tensor in all kernels under its new name."""
+        for use in replacement.uses:
+            kernel = self.kernel_around(use.operation)
+            if kernel is not None and tensor in kernel.reads:
+                kernel.reads[replacement] = kernel.reads.pop(tensor)
+
+    def kernel_around(self, op: Operation) -> Kernel | None:
+        parent = op.parent_op()
+        while parent is not None and not isinstance(parent, loop.KernelOp):
+            parent = parent.parent_op()
+        return None if parent is None else self.kernels.get(parent)
+
+    def destinations(self, first: loop.KernelOp, op: loop.KernelOp, kept: Sequence[SSAValue]) -> list[SSAValue]:
+        """Gives the first's writes buffers in the body of `op`: destinations for what is kept, else locals."""
+        buffers: list[SSAValue] = []
+        for result, argument in zip(first.results, first.block.args, strict=True):
+            if result in kept:
+                buffer: SSAValue = op.block.insert_arg(argument.type, len(op.block.args))
+                buffer.name_hint = argument.name_hint
+            else:
+                buffer = local_like(result, op.block)
+            argument.replace_all_uses_with(buffer)
+            buffers.append(buffer)
+        return buffers
+
+    def put_in_front(self, first: loop.KernelOp, op: loop.KernelOp) -> None:
+        """Moves the body of the first before that of `op`, behind the locals of both."""
+        start = next((inner for inner in op.block.ops if not isinstance(inner, loop.LocalOp)), None)
+        for inner in list(first.block.ops):
+            detach(inner)
+            if start is None:
+                op.block.add_op(inner)
+            else:
+                op.block.insert_op_before(inner, start)
+
+    def register(self, first: Kernel, second: Kernel, op: loop.KernelOp, old: tuple[Operation, Operation]) -> None:
+        for former in old:
+            del self.kernels[former]
+        erase(first.op)
+        self.kernels[op] = second
+        second.absorb(first, op)
+
+
+def is_leaf(nest: loop.NestOp) -> bool:
+    return not any(isinstance(op, loop.NestOp) for op in nest.block.ops)
+
+
+def local_like(tensor: SSAValue, block: Block) -> SSAValue:
+    """A local of a tensor's shape at the start of the block."""
+    local = loop.LocalOp.create(
+        properties={"extents": extents_attr(sizes_of(tensor.type))},
+        result_types=[destination_type(tensor.type)],
+        location=tensor.owner.location if isinstance(tensor.owner, Operation) else None,
+    )
+    local.buffer.name_hint = tensor.name_hint
+    if block.first_op is None:
+        block.add_op(local)
+    else:
+        block.insert_op_before(local, block.first_op)
+    return local.buffer
+
+
+def forward(buffer: SSAValue, reads: Iterable[loop.ReadOp]) -> None:
+    """`loop.write %v, %b[f]  …  loop.read %b[f]  →  %v`; removes a local that is then never read."""
+    writes = [use.operation for use in buffer.uses if isinstance(use.operation, loop.WriteOp)]
+    for read in reads:
+        write = next((write for write in writes if reaches(write, read)), None)
+        if write is not None:
+            read.result.replace_all_uses_with(guarded_value(read, write.operands[0]))
+            erase(read)
+    if isinstance(buffer.owner, loop.LocalOp) and is_only_written(buffer):
+        erase_writes(buffer)
+        erase(buffer.owner)
+
+
+def guarded_value(read: loop.ReadOp, value: SSAValue) -> SSAValue:
+    """What a read gives that would find `value`."""
+    guard = guard_of(read)
+    if guard is None:
+        return value
+    select = arith.SelectOp(guard[0], value, guard[1])
+    select.location = read.location
+    assert read.parent is not None
+    read.parent.insert_op_before(select, read)
+    return select.result
+
+
+def reaches(write: loop.WriteOp, read: loop.ReadOp) -> bool:
+    """Whether the read, in the write's block or inside of it, names the element just written."""
+    return same_place(write, read) and write.parent is not None and ancestor_in(write.parent, read) is not None

@@ -1,0 +1,211 @@
+"""`loop-simplify`: the normal form of kernels: no dimension of one step, no nest that is none, nothing unused or twice.
+
+Equal scalars are merged here and not by xDSL's `cse`, which takes ten times as long on kernels and compares nests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ...ir import loop
+from ...ir.expr import ONE, ZERO
+from ...ir.loop.ops import AccessOp, extents_attr
+from ..analysis.accesses import Sizes, all_ops, index_operands, set_access
+from ..analysis.kernels import functions_with_kernels
+from .hoist_invariants import is_pure
+from .moves import detach, erase, erase_writes, is_only_written
+from .nests import drop_index, replace_index
+
+
+class Simplifier:
+    """Simplifies one kernel, inside out and last to first, so that one visit is enough."""
+
+    def __init__(self, kernel: loop.KernelOp):
+        self.sizes = Sizes.at(kernel)
+
+    def run(self, block: Block) -> None:
+        op = block.last_op
+        while op is not None:
+            previous = op.prev_op
+            rule = _RULES.get(type(op))
+            if rule is not None:
+                rule(self, op)
+            elif is_pure(type(op)) and is_unused(op):
+                erase(op)
+            op = previous
+
+    def nest(self, op: loop.NestOp) -> None:
+        self.run(op.block)
+        if is_unused(op) and not any(isinstance(inner, loop.WriteOp | loop.AssertOp) for inner in all_ops(op.block)):
+            erase(op)
+        elif not isinstance(op, loop.ForOp):
+            self.drop_unit_dims(op)
+            self.flatten(op)
+            if not op.rank:
+                dissolve(op)
+
+    def drop_unit_dims(self, op: loop.NestOp) -> None:
+        """`nest (i) to (1) { b(i) }  →  nest () { b(0) }`."""
+        for position in range(op.rank - 1, -1, -1):
+            if op.sizes[position] == ONE:
+                replace_index(op.indices[position], [], ZERO, self.sizes)
+                drop_index(op, position)
+
+    def flatten(self, op: loop.NestOp) -> None:
+        """`nest (i) { nest (j) { b } }  →  nest (i, j) { b }` where both combine alike."""
+        inner = op.block.first_op
+        if type(inner) is not type(op) or not isinstance(inner, loop.ParallelOp | loop.ReduceOp):
+            return
+        if isinstance(op, loop.ReduceOp) and isinstance(inner, loop.ReduceOp):
+            alone = op.block.last_op is inner.next_op and tuple(op.yielded.operands) == tuple(inner.results)
+            if not alone or op.properties["combiners"] != inner.properties["combiners"]:
+                return
+            erase(op.yielded)
+        elif op.block.last_op is not inner:
+            return
+        extents = extents_attr([*op.sizes, *inner.sizes])
+        region = inner.detach_region(0)
+        block, rank = region.block, op.rank
+        for position in range(rank):
+            argument = block.insert_arg(op.block.args[position].type, position)
+            argument.name_hint = op.block.args[position].name_hint
+            op.block.args[position].replace_all_uses_with(argument)
+        erase(inner)
+        op.detach_region(0)
+        op.add_region(region)
+        op.properties["extents"] = extents
+
+    def access(self, op: AccessOp) -> None:
+        """Simplifies the map by the ranges of its indices; removes reads that nobody uses."""
+        if op.results and is_unused(op):
+            erase(op)
+            return
+        if all(atom.kind in ("dim", "symbol") for expr in op.map.results for term, _ in expr.terms for atom in term):
+            return
+        set_access(op, list(index_operands(op)), op.map.results, self.sizes)
+
+    def local(self, op: loop.LocalOp) -> None:
+        """Removes a local that is never read, with its writes."""
+        if is_only_written(op.buffer):
+            erase_writes(op.buffer)
+            erase(op)
+
+
+def dissolve(op: loop.NestOp) -> None:
+    """`nest () { b }  →  b`."""
+    block = op.parent
+    assert block is not None
+    values: list[SSAValue] = []
+    for inner in list(op.block.ops):
+        if isinstance(inner, loop.YieldOp):
+            values = list(inner.operands)
+            continue
+        detach(inner)
+        block.insert_op_before(inner, op)
+    for result, value in zip(op.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    erase(op)
+
+
+_RULES: dict[type[Operation], Callable[..., None]] = {
+    loop.ParallelOp: Simplifier.nest,
+    loop.ReduceOp: Simplifier.nest,
+    loop.ForOp: Simplifier.nest,
+    loop.ReadOp: Simplifier.access,
+    loop.WriteOp: Simplifier.access,
+    loop.IndexOp: Simplifier.access,
+    loop.LocalOp: Simplifier.local,
+    loop.YieldOp: lambda simplifier, op: None,
+}
+
+
+def is_unused(op: Operation) -> bool:
+    return all(result.first_use is None for result in op.results)
+
+
+# -- equal scalars -----------------------------------------------------------------------------------
+
+Key = tuple[object, ...]
+Known = dict[Key, Operation]
+"""Scalars computed so far, by what they compute."""
+
+
+def merge_equal(block: Block, outer: Known) -> None:
+    """`%a = f(%x)  …  %b = f(%x)  →  %a` for both, also where the second stands in a nest."""
+    known = dict(outer)
+    reads: Known = {}
+    op = block.first_op
+    while op is not None:
+        following = op.next_op
+        if op.regions:
+            reads.clear()  # the nest may write what was read
+            merge_equal(op.regions[0].block, known)
+        elif isinstance(op, loop.WriteOp):
+            reads.clear()
+        elif isinstance(op, loop.ReadOp):
+            merge(op, known if isinstance(op.operands[0].type, TensorType) else reads)
+        elif is_pure(type(op)) and op.results:
+            merge(op, known)
+        op = following
+
+
+def merge(op: Operation, known: Known) -> None:
+    """Replaces the op by an equal one, or notes it."""
+    key = (type(op), tuple(op.operands), tuple(op.properties.values()), op.results[0].type)
+    earlier = known.setdefault(key, op)
+    if earlier is not op:
+        op.results[0].replace_all_uses_with(earlier.results[0])
+        erase(op)
+
+
+# -- results -----------------------------------------------------------------------------------------
+
+
+def drop_unused_results(op: loop.KernelOp) -> loop.KernelOp | None:
+    """The kernel without results that nobody uses, unless its body reads them; None if it does nothing then."""
+    unused = [
+        position
+        for position, result in enumerate(op.results)
+        if result.first_use is None
+        and all(isinstance(use.operation, loop.WriteOp) for use in op.block.args[position].uses)
+    ]
+    if not unused or op.operands:
+        return op
+    for position in reversed(unused):
+        erase_writes(op.block.args[position])
+        op.block.erase_arg(op.block.args[position])
+    kept = [result for position, result in enumerate(op.results) if position not in unused]
+    if not kept and not any(isinstance(inner, loop.AssertOp) for inner in op.body.walk()):
+        erase(op)
+        return None
+    smaller = loop.KernelOp.create(
+        result_types=[result.type for result in kept],
+        properties=op.properties,
+        regions=[op.detach_region(0)],
+        location=op.location,
+    )
+    for result, replacement in zip(kept, smaller.results, strict=True):
+        result.replace_all_uses_with(replacement)
+    assert op.parent is not None
+    op.parent.insert_op_before(smaller, op)
+    erase(op)
+    return smaller
+
+
+class LoopSimplify(ModulePass):
+    """Bring kernels into normal form and remove what nothing uses."""
+
+    name = "loop-simplify"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for _, kernels in functions_with_kernels(op):
+            for kernel in reversed(kernels):
+                smaller = drop_unused_results(kernel)
+                if smaller is not None:
+                    Simplifier(smaller).run(smaller.block)
+                    merge_equal(smaller.block, {})
