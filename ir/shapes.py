@@ -206,7 +206,12 @@ def layout_of(type_: Attribute) -> Layout:
     assert isinstance(type_, TensorType)
     if isinstance(type_.encoding, LayoutAttr):
         return type_.encoding.data
-    sizes = tuple(const(size) for size in type_.get_shape())
+    return _row_major(type_.get_shape())
+
+
+@lru_cache(maxsize=1 << 14)
+def _row_major(shape: tuple[int, ...]) -> Layout:
+    sizes = tuple(const(size) for size in shape)
     return Layout(sizes, contiguous_strides(sizes))
 
 
@@ -262,6 +267,9 @@ class SymbolAttr(Data[SymbolRange]):
 
 def canonical_access(indices: Sequence[SSAValue], results: Sequence[Expr]) -> tuple[list[SSAValue], IndexMap]:
     """The same access with each index used, once, in order of first appearance in the text."""
+    rank = len(indices)
+    if [result.as_dim for result in results] == [*range(rank)] and len({*indices}) == rank:
+        return list(indices), IndexMap(rank, tuple(results))
     order: list[int] = []
     by_value: dict[SSAValue, int] = {}
 

@@ -1,0 +1,67 @@
+"""Memory for values that others than kernels need: externs, products, copies into arguments, the caller."""
+
+from __future__ import annotations
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from ....ir import graph, host
+from ....ir.expr import ZERO
+from ....ir.shapes import layout_of, sizes_of
+from .kernels import Kernel
+from .sources import Element, Source, Values
+from .views import offset_in_memory
+
+
+class Memory(Values):
+    """The values of a function, with memory on demand."""
+
+    def __init__(self, function: FuncOp) -> None:
+        super().__init__(function)
+        self._tensors: dict[SSAValue, SSAValue] = {}
+
+    def tensor(self, value: SSAValue) -> SSAValue:
+        """A tensor with the elements of a value and the layout of its type."""
+        source = self.sources.get(value)
+        if source is None or isinstance(value.owner, graph.ConstantOp):
+            return value
+        known = self._tensors.get(value)
+        if known is None:
+            known = self._tensors[value] = self._view(value, source) or self.copy(value)
+        return known
+
+    def _view(self, value: SSAValue, source: Source) -> SSAValue | None:
+        """The memory that the value is part of, under another layout, where there is such a layout."""
+        if not isinstance(source, Element):
+            return None
+        offset = offset_in_memory(source, layout_of(value.type), self.domain(sizes_of(value.type)))
+        if offset is None:
+            return None
+        if offset == ZERO and source.tensor.type == value.type:
+            return source.tensor
+        view = host.ViewOp.make(source.tensor, offset, value.type)
+        return insert_where_made(value, view)
+
+    def copy(self, value: SSAValue) -> SSAValue:
+        """A new tensor with the elements of a value, written where the value was made."""
+        assert isinstance(value.owner, graph.GraphOp)
+        kernel = Kernel.of(self, value.owner)
+        kernel.enter_parallel(sizes_of(value.type))
+        kernel.write(kernel.read(value))
+        return insert_where_made(value, kernel.op)
+
+    def returned(self, value: SSAValue) -> SSAValue:
+        """A tensor for the caller, who may write to it: nothing that the compiled graph keeps."""
+        tensor = self.tensor(value)
+        root = tensor.owner.source if isinstance(tensor.owner, host.ViewOp) else tensor
+        return self.copy(value) if isinstance(root.owner, graph.ConstantOp) else tensor
+
+
+def insert_where_made(value: SSAValue, op: Operation) -> SSAValue:
+    """Inserts an op before the one that made the value; its result."""
+    maker = value.owner
+    assert isinstance(maker, Operation)
+    assert maker.parent is not None
+    op.location = maker.location
+    maker.parent.insert_op_before(op, maker)
+    return op.results[0]

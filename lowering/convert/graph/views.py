@@ -1,0 +1,161 @@
+"""Views as index maps: for each view op, where an index of the result lies in the operand.
+
+Also the way back: whether a map reads a tensor's memory just as another layout of it would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ....ir import graph
+from ....ir.expr import ONE, ZERO, Domain, Expr, contiguous_strides, delinearize, dim, exact_quotient, linearize
+from ....ir.shapes import Layout, layout_of, sizes_of
+from .sources import Element, identity
+
+Place = tuple[Expr, ...]
+
+# -- from ops to maps --------------------------------------------------------------------------------
+
+
+def _permute(op: graph.PermuteOp) -> Place:
+    order = op.permutation
+    return tuple(dim(order.index(position)) for position in range(len(order)))
+
+
+def _broadcast(op: graph.BroadcastOp) -> Place:
+    sizes = sizes_of(op.operand.type)
+    lead = len(op.sizes) - len(sizes)
+    return tuple(ZERO if size == ONE else dim(lead + position) for position, size in enumerate(sizes))
+
+
+def _slice(op: graph.SliceOp) -> Place:
+    return stepped(op.starts.results, op.steps.results)
+
+
+def stepped(starts: Sequence[Expr], steps: Sequence[Expr]) -> Place:
+    """Index i of a box within a tensor: `start + i * step`."""
+    return tuple(
+        start + dim(position) * step for position, (start, step) in enumerate(zip(starts, steps, strict=True))
+    )
+
+
+def _flip(op: graph.FlipOp) -> Place:
+    flipped = op.flipped
+    return tuple(
+        size - 1 - dim(position) if position in flipped else dim(position) for position, size in enumerate(op.sizes)
+    )
+
+
+def _window(op: graph.WindowOp) -> Place:
+    steps, dilations = graph.integers_of(op.steps), graph.integers_of(op.dilations)
+    kept = len(op.sizes) - 2 * len(steps)
+    slid = (
+        dim(kept + position) * step + dim(kept + len(steps) + position) * dilation
+        for position, (step, dilation) in enumerate(zip(steps, dilations, strict=True))
+    )
+    return (*identity(kept), *slid)
+
+
+def _reshape(op: graph.ReshapeOp) -> Place:
+    return reshaped(sizes_of(op.operand.type), op.sizes)
+
+
+def reshaped(sizes: Sequence[Expr], results: Sequence[Expr]) -> Place:
+    """Where the row-major index of a box of `results` lies in one of `sizes`, group of dims by group."""
+    place = [ZERO] * len(sizes)
+    for group, result_group in _groups(sizes, results):
+        offset = linearize([dim(k) for k in result_group], contiguous_strides([results[k] for k in result_group]))
+        indices = delinearize(offset, [sizes[k] for k in group])
+        for position, index in zip(group, indices, strict=True):
+            place[position] = index
+    return tuple(place)
+
+
+def _groups(sizes: Sequence[Expr], results: Sequence[Expr]) -> list[tuple[list[int], list[int]]]:
+    """The finest groups of neighbouring dims, those of size 1 left out, that hold equally many elements."""
+    left = [position for position, size in enumerate(sizes) if size != ONE]
+    right = [position for position, size in enumerate(results) if size != ONE]
+    groups: list[tuple[list[int], list[int]]] = []
+    while left and right:
+        group, result_group = [left.pop(0)], [right.pop(0)]
+        have, want = sizes[group[0]], results[result_group[0]]
+        while have != want:
+            if left and (exact_quotient(want, have) is not None or not right):
+                group.append(left.pop(0))
+                have = have * sizes[group[-1]]
+            elif right and (exact_quotient(have, want) is not None or not left):
+                result_group.append(right.pop(0))
+                want = want * results[result_group[-1]]
+            elif not left:  # sizes that are equal for reasons which expressions do not show
+                break
+            else:
+                group, left = group + left, []
+                result_group, right = result_group + right, []
+                break
+        groups.append((group, result_group))
+    return groups
+
+
+def _as_strided(op: graph.AsStridedOp) -> Place | None:
+    """Known where the operand's elements fill a stretch of memory, in whatever order of dims."""
+    operand, result = layout_of(op.operand.type), layout_of(op.type)
+    order = dense_order(operand)
+    if order is None:
+        return None
+    offset = op.offset.results[0] + linearize(identity(len(result.sizes)), result.strides)
+    indices = delinearize(offset, [operand.sizes[position] for position in order])
+    place = [ZERO] * len(operand.sizes)
+    for position, index in zip(order, indices, strict=True):
+        place[position] = index
+    return tuple(place)
+
+
+def dense_order(layout: Layout) -> list[int] | None:
+    """The dims, outermost in memory first, of a layout without gaps; dims of size 1 are left out."""
+    left = [position for position, size in enumerate(layout.sizes) if size != ONE]
+    order: list[int] = []
+    stride = ONE
+    while left:
+        inner = next((position for position in left if layout.strides[position] == stride), None)
+        if inner is None:
+            return None
+        left.remove(inner)
+        order.insert(0, inner)
+        stride = stride * layout.sizes[inner]
+    return order
+
+
+_PLACES: dict[type[graph.ViewOp], Callable[[Any], Place | None]] = {
+    graph.PermuteOp: _permute,
+    graph.BroadcastOp: _broadcast,
+    graph.SliceOp: _slice,
+    graph.FlipOp: _flip,
+    graph.WindowOp: _window,
+    graph.ReshapeOp: _reshape,
+    graph.AsStridedOp: _as_strided,
+}
+
+
+def place_in_operand(op: graph.ViewOp) -> Place | None:
+    """Where each index of a view's result lies in its operand; None where only memory tells."""
+    if ZERO in op.sizes:
+        return (ZERO,) * len(sizes_of(op.operand.type))
+    return _PLACES[type(op)](op)
+
+
+# -- from maps to memory -----------------------------------------------------------------------------
+
+
+def offset_in_memory(source: Element, layout: Layout, domain: Domain) -> Expr | None:
+    """From which element of its tensor on the source lies in memory with that layout; None where it does not."""
+    if ZERO in layout.sizes:
+        return ZERO
+    single = {position: ZERO for position, size in enumerate(layout.sizes) if size == ONE}
+    strides = layout_of(source.tensor.type).strides
+    offset = domain.simplify(linearize(source.place, strides).substitute_dims(single))
+    for position, stride in enumerate(layout.strides):
+        if position not in single and offset.coefficient(position) != stride:
+            return None
+    start = offset.substitute_dims(dict.fromkeys(range(len(layout.sizes)), ZERO))
+    return None if start.dims else start

@@ -1,0 +1,154 @@
+"""`convert-graph-to-loop`: every native graph op becomes one `loop.kernel`, views become index maps.
+
+Legal afterwards are kernels, `host.view`, and what the host does by itself: externs, products, weights, constants,
+copies into arguments, sizes. Kernels are not fused here; each new op has the location of the graph op it is from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from ...ir import graph, host, loop
+from ...ir.expr import dim
+from .graph.elementwise import elementwise
+from .graph.errors import not_convertible
+from .graph.kernels import Kernel
+from .graph.memory import Memory, insert_where_made
+from .graph.reductions import index_reduction, reduction, scan
+from .graph.sources import Constant, Element, Formula, Source, identity
+from .graph.views import place_in_operand
+
+LEGAL = (
+    graph.BatchMatmulOp,
+    graph.ConstantOp,
+    graph.CopyIntoOp,
+    graph.ExternOp,
+    graph.MatmulOp,
+    graph.SizeOp,
+    graph.WeightOp,
+    host.ViewOp,
+    loop.KernelOp,
+    ReturnOp,
+)
+"""What a function may hold afterwards; sizes only as `index` values."""
+
+# -- what costs nothing: described, not computed -----------------------------------------------------
+
+
+def _full(memory: Memory, op: graph.FullOp) -> Source:
+    return Constant(op.scalar, op.element)
+
+
+def _constant(memory: Memory, op: graph.ConstantOp) -> Source | None:
+    """One number is said in the code that reads it; more are read from memory."""
+    return Constant(op.value.scalar, op.element) if len(op.value) == 1 else None
+
+
+def _iota(memory: Memory, op: graph.IotaOp) -> Source:
+    return Formula(op.start.results[0] + dim(0) * op.step.results[0], op.element)
+
+
+def _size(memory: Memory, op: graph.SizeOp) -> Source | None:
+    return Formula(op.expr, op.element) if isinstance(op.results[0].type, TensorType) else None
+
+
+def _view(memory: Memory, op: graph.ViewOp) -> Source:
+    place = place_in_operand(op)
+    if place is not None:
+        return memory.source(op.operand).through(place, memory.domain(op.sizes))
+    assert isinstance(op, graph.AsStridedOp)
+    view = host.ViewOp.make(memory.tensor(op.operand), op.offset.results[0], op.type)
+    return Element(insert_where_made(op.result, view), identity(len(op.sizes)))
+
+
+DESCRIPTIONS: dict[type[Operation], Callable[[Memory, Any], Source | None]] = {
+    graph.ViewOp: _view,
+    graph.FullOp: _full,
+    graph.ConstantOp: _constant,
+    graph.IotaOp: _iota,
+    graph.SizeOp: _size,
+}
+"""Family → what the elements of its result are; None where that is for memory to say."""
+
+# -- what is computed --------------------------------------------------------------------------------
+
+KERNELS: dict[type[Operation], Callable[[Memory, Any], Kernel]] = {
+    graph.ElementwiseOp: elementwise,
+    graph.IndexReductionOp: index_reduction,
+    graph.ReductionOp: reduction,
+    graph.ScanOp: scan,
+}
+"""Family → the kernel of one of its ops."""
+
+
+@cache
+def family_of(op: type[Operation]) -> type[Operation] | None:
+    """The closest class of an op for which there is a row."""
+    return next((cls for cls in op.__mro__ if cls in DESCRIPTIONS or cls in KERNELS), None)
+
+
+# -- functions ---------------------------------------------------------------------------------------
+
+
+class FunctionConverter:
+    """Converts the ops of one function in order, so that what an op reads is converted already."""
+
+    def __init__(self, function: FuncOp) -> None:
+        self.block = function.body.block
+        self.memory = Memory(function)
+        self.described: list[Operation] = []
+
+    def run(self) -> None:
+        for op in list(self.block.ops):
+            self.convert(op)
+        for op in reversed(self.described):
+            if all(result.first_use is None for result in op.results):
+                self.block.erase_op(op)
+
+    def convert(self, op: Operation) -> None:
+        family = family_of(type(op))
+        if family in DESCRIPTIONS:
+            self.describe(op, DESCRIPTIONS[family](self.memory, op))
+        elif family in KERNELS:
+            self.replace(op, KERNELS[family](self.memory, op).op)
+        elif isinstance(op, LEGAL):
+            self.give_memory(op)
+        else:
+            raise not_convertible(op)
+
+    def describe(self, op: Operation, source: Source | None) -> None:
+        if source is not None:
+            self.memory.sources[op.results[0]] = source
+        self.described.append(op)
+
+    def replace(self, op: Operation, replacement: Operation) -> None:
+        self.block.insert_op_before(replacement, op)
+        for old, new in zip(op.results, replacement.results, strict=True):
+            old.replace_all_uses_with(new)
+        self.block.erase_op(op)
+
+    def give_memory(self, op: Operation) -> None:
+        """Gives an op that stays the tensors that it takes."""
+        tensor = self.memory.returned if isinstance(op, ReturnOp) else self.memory.tensor
+        for position, operand in enumerate(op.operands):
+            if (found := tensor(operand)) is not operand:
+                op.operands[position] = found
+
+
+class ConvertGraphToLoop(ModulePass):
+    """Turn every native graph op into one loop.kernel and every view into index maps of those who read it."""
+
+    name = "convert-graph-to-loop"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if isinstance(function, FuncOp) and not function.is_declaration:
+                FunctionConverter(function).run()
