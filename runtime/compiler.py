@@ -5,10 +5,11 @@ Knows the order of the steps and nothing about any of them.
 
 from __future__ import annotations
 
+import gc
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
@@ -16,8 +17,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from functorch.compile import make_boxed_func
 from torch import fx
+from torch._functorch._aot_autograd.utils import make_boxed_func
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
 from xdsl.dialects.builtin import ModuleOp
@@ -40,8 +41,6 @@ from .memory import POOL
 from .observers import CompiledGraph, CompiledKernel, Dump, Recorder, ir_text
 from .plan import BoxedCall, Plan, PlanWriter
 from .stretch import KernelCode
-
-
 
 # -- one compile -------------------------------------------------------------------------------------
 
@@ -71,7 +70,7 @@ class Compilation:
         texts = [emit_kernel(op, target_of(module)) for op in operations]
         self.begin("llvm")
         objects = None if self.settings.disable_cache else object_cache(self.settings.cache_dir)
-        owners = compile_modules(texts, opt_level=self.settings.opt_level, objects=objects)
+        owners = compile_modules(list(map(without_comment, texts)), opt_level=self.settings.opt_level, objects=objects)
         codes = [kernel_code(op, owner) for op, owner in zip(operations, owners, strict=True)]
         self.begin("plan")
         plan = self.plan(imported, codes)
@@ -88,9 +87,7 @@ class Compilation:
 
     def plan(self, imported: ImportedGraph, codes: Sequence[KernelCode]) -> Plan:
         by_name = {code.name: code for code in codes}
-        writer = PlanWriter(
-            self.name, imported, len(self.inputs), by_name, POOL, self.settings.min_parallel_elements
-        )
+        writer = PlanWriter(self.name, imported, len(self.inputs), by_name, POOL, self.settings.min_parallel_elements)
         return writer.write()
 
     # -- looking on -------------------------------------------------------------------------------
@@ -132,10 +129,14 @@ def return_as_asked(imported: ImportedGraph) -> None:
     assert isinstance(last, host.ReturnOp)
     returned = last.arguments.data.positional
     results = [
-        source.value if isinstance(source, ConstantResult) else returned[source.position]
-        for source in imported.results
+        source.value if isinstance(source, ConstantResult) else returned[source.position] for source in imported.results
     ]
     last.properties["arguments"] = ArgumentsAttr(Arguments(tuple(results)))
+
+
+def without_comment(text: str) -> str:
+    """LLVM IR without the line that names its source: the same kernel on another line is the same code."""
+    return text.partition("\n")[2] if text.startswith(";") else text
 
 
 def kernel_code(op: tile.KernelOp, owner: NativeModule) -> KernelCode:
@@ -169,7 +170,7 @@ def make_context() -> Context:
 
 
 def _dialect_factory(module: str, attribute: str) -> Callable[[], Dialect]:
-    return lambda: getattr(import_module(f"..ir.{module}", __package__), attribute)  # type: ignore[no-any-return]
+    return lambda: getattr(import_module(f"..ir.{module}", __package__), attribute)
 
 
 # -- failures ----------------------------------------------------------------------------------------
@@ -213,10 +214,8 @@ def module_before(compilation: Compilation) -> ModuleOp:
         if name == compilation.step:
             raise Replay
 
-    try:
+    with suppress(Replay):
         compilation.lower(module, stop, None)
-    except Replay:
-        pass
     return module
 
 
@@ -241,16 +240,30 @@ class GraphCompiler:
         """A boxed callable with the results of `gm`: compiled, or eager after a warning (an error under `strict`)."""
         compilation = Compilation(gm, example_inputs, role.value, self.settings, self._recorders())
         try:
-            return compilation.run()
+            with collector_paused():
+                return compilation.run()
         except Exception as error:
             explain_failure(compilation, error)
             if self.settings.strict:
                 raise
-            warnings.warn(f"stepwell runs a graph eagerly, since its compile failed:\n{error_text(error)}", stacklevel=2)
+            text = f"stepwell runs a graph eagerly, since its compile failed:\n{error_text(error)}"
+            warnings.warn(text, stacklevel=2)
             return eager(gm)
 
     def _recorders(self) -> tuple[Recorder, ...]:
         return self.recorders if self.settings.dump is None else (*self.recorders, Dump(self.settings.dump))
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """No cyclic garbage collection: each full one walks all of torch; together they took a third of a compile."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def error_text(error: Exception) -> str:

@@ -6,7 +6,7 @@ Compiles anew and looks on; what runs later is not changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import FunctionType
@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from rich.console import Console, Group
 from rich.table import Table
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, FusedLoc, LocationAttr, ModuleOp
 from xdsl.ir import Operation
 
 from ..ir import graph, host, loop
-from ..ir.locations import source_lines
+from ..ir.locations import file_line, fused, source_lines
 from ..ir.shapes import symbol_ranges
 from ..lowering.host.memory import host_functions
 from .config import config
@@ -34,8 +34,8 @@ UNKNOWN_SIZE = 1024
 class ExplainedKernel:
     """One kernel of a graph, launched `launches` times per call.
 
-    `ops` are the graph ops on its source lines by how often they occur; `bytes` is what its operands span in one
-    call, with symbols at their hints.
+    `ops` are the graph ops that it computes, in the first place where it is launched; `bytes` is what its operands
+    span there, with symbols at their hints.
     """
 
     name: str
@@ -150,10 +150,33 @@ class Onlooker:
         """Stages say enough."""
 
     def after(self, graph: str, stage: str, module: ModuleOp) -> None:
+        if stage == "graph":
+            number_ops(_graph_ops(module))
         self._modules.setdefault(graph, {})[stage] = module.clone()
 
     def finished(self, graph: CompiledGraph) -> None:
         self.graphs.append(_explained(graph, self._modules.pop(graph.name)))
+
+
+def number_ops(ops: Sequence[Operation]) -> None:
+    """Gives each op its number as the column of its source lines: so it can be told later what went into a kernel."""
+    for number, op in enumerate(ops, 1):
+        op.location = fused(_with_column(part, number) for part in _parts(op.location))
+
+
+def _parts(location: LocationAttr) -> list[FileLineColLoc]:
+    if isinstance(location, FusedLoc):
+        assert isinstance(location.locations, ArrayAttr)
+        return [part for part in location.locations if isinstance(part, FileLineColLoc)]
+    return [location] if isinstance(location, FileLineColLoc) else []
+
+
+def _with_column(location: FileLineColLoc, column: int) -> FileLineColLoc:
+    return file_line(location.filename.data, location.line.data, column)
+
+
+def _numbers(location: LocationAttr) -> set[int]:
+    return {part.column.data for part in _parts(location)}
 
 
 def _explained(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> ExplainedGraph:
@@ -189,8 +212,9 @@ def _kernels(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> Iterator[
     runs = [run for op in _host_ops(compiled.module) if isinstance(op, host.StretchOp) for run in op.runs]
     for kernel in compiled.kernels:
         places = [at for at, op in enumerate(launches) if op.kernel.root_reference.data == kernel.name]
+        first = launches[places[0]].location
         lines = tuple(dict.fromkeys(line for at in places for line in source_lines(launches[at].location)))
-        members = [op for op in _graph_ops(modules["graph"]) if set(source_lines(op.location)) & set(lines)]
+        members = [op for op in _graph_ops(modules["graph"]) if _numbers(op.location) & _numbers(first)]
         yield ExplainedKernel(
             kernel.name,
             len(places),
@@ -198,7 +222,7 @@ def _kernels(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> Iterator[
             lines,
             next((_span(run) for run in runs if run.kernel_name == kernel.name), 0),
             "\n".join(map(ir_text, members)),
-            ir_text(loops[places[0]]) if places and places[0] < len(loops) else "",
+            ir_text(loops[places[0]]),
             kernel,
         )
 
@@ -213,7 +237,7 @@ def _span(run: host.RunOp) -> int:
 def _externs(module: ModuleOp) -> Iterator[ExplainedExtern]:
     for op in _host_ops(module):
         if isinstance(op, host.ExternOp):
-            yield ExplainedExtern(op.target.data, source_lines(op.location), _why(op))
+            yield ExplainedExtern(op.target.data, tuple(dict.fromkeys(source_lines(op.location))), _why(op))
 
 
 def _why(op: host.ExternOp) -> str:

@@ -36,7 +36,8 @@ def resolve(target: str) -> Callable[..., Any]:
     """What an extern calls: an operator of torch by `namespace.name.overload`, else a function of a module."""
     if target in DIRECT:
         return DIRECT[target]
-    found = _attribute(torch.ops, target) or _attribute(import_module(target.partition(".")[0]), target.partition(".")[2])
+    package, _, path = target.partition(".")
+    found = _attribute(torch.ops, target) or _attribute(import_module(package), path)
     if found is None:
         hint = "the library that registers it must be imported first"
         raise BackendError("extern", expected="an operator of this torch", got=target, hint=hint)

@@ -95,5 +95,3 @@ class Dump:
         (self.folder / "plan.py").write_text(graph.plan.source)
         for kernel in graph.kernels:
             (self.folder / f"{kernel.name}.ll").write_text(kernel.llvm)
-
-

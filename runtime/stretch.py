@@ -93,9 +93,7 @@ class StretchCall:
             for symbol in run.symbol_values:
                 slots.add_symbol(symbol)
         used = tuple(codes[run.kernel_name] for run in op.runs)
-        launches = [
-            _launch(run, code, slots, min_parallel_elements) for run, code in zip(op.runs, used, strict=True)
-        ]
+        launches = [_launch(run, code, slots, min_parallel_elements) for run, code in zip(op.runs, used, strict=True)]
         owners = tuple(code.owner for code in dict.fromkeys(used))
         return StretchCall(_native(slots, launches, op.runs, owners), tuple(slots.arguments), used)
 
@@ -168,9 +166,7 @@ def release_gil(runs: Iterable[host.RunOp]) -> bool:
     return not all(span.is_constant for span in spans) or sum(span.constant for span in spans) >= RELEASE_GIL_BYTES
 
 
-def separate(
-    sources: Sequence[tuple[Tensor, int]], written: Sequence[tuple[Tensor, int]]
-) -> list[Tensor]:
+def separate(sources: Sequence[tuple[Tensor, int]], written: Sequence[tuple[Tensor, int]]) -> list[Tensor]:
     """The source tensors, those that overlap a written one in memory as copies; each with the bytes it spans."""
     ranges = [(tensor.data_ptr(), tensor.data_ptr() + size) for tensor, size in written]
     return [_apart(tensor, tensor.data_ptr(), size, ranges) for tensor, size in sources]

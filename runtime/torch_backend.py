@@ -11,7 +11,7 @@ from torch import Tensor, fx
 
 from ..frontend.autograd import stepwell_backend
 from ..ir.errors import BackendError
-from .compiler import GraphCompiler
+from .compiler import GraphCompiler, collector_paused
 from .config import Settings, config
 from .observers import Recorder
 
@@ -43,9 +43,9 @@ def compile_captured(
     """The same with settings, and with recorders that look on."""
     if devices := unserved_devices(gm, example_inputs):
         return refuse(gm, devices, settings)
-    return stepwell_backend(
-        gm, example_inputs, GraphCompiler(settings, recorders), fallback_random=settings.fallback_random
-    )
+    compile_graph = GraphCompiler(settings, recorders)
+    with collector_paused():
+        return stepwell_backend(gm, example_inputs, compile_graph, fallback_random=settings.fallback_random)
 
 
 def unserved_devices(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> list[str]:
