@@ -20,8 +20,12 @@ from ...ir import graph, host, loop
 from ...ir.expr import dim
 from .graph.elementwise import elementwise
 from .graph.errors import not_convertible
+from .graph.externs import call_for, extern
+from .graph.indexing import gather, index, index_put, scatter
+from .graph.joining import cat, insert_slice, pad
 from .graph.kernels import Kernel
 from .graph.memory import Memory, insert_where_made
+from .graph.random import random
 from .graph.reductions import index_reduction, reduction, scan
 from .graph.sources import Constant, Element, Formula, Source, identity
 from .graph.views import place_in_operand
@@ -85,6 +89,14 @@ KERNELS: dict[type[Operation], Callable[[Memory, Any], Kernel]] = {
     graph.IndexReductionOp: index_reduction,
     graph.ReductionOp: reduction,
     graph.ScanOp: scan,
+    graph.RandomOp: random,
+    graph.GatherOp: gather,
+    graph.IndexOp: index,
+    graph.ScatterOp: scatter,
+    graph.IndexPutOp: index_put,
+    graph.PadOp: pad,
+    graph.InsertSliceOp: insert_slice,
+    graph.CatOp: cat,
 }
 """Family → the kernel of one of its ops."""
 
@@ -114,8 +126,11 @@ class FunctionConverter:
                 self.block.erase_op(op)
 
     def convert(self, op: Operation) -> None:
-        family = family_of(type(op))
-        if family in DESCRIPTIONS:
+        family, call = family_of(type(op)), call_for(op)
+        if call is not None:
+            assert isinstance(op, graph.GraphOp)
+            self.replace(op, extern(self.memory, op, call))
+        elif family in DESCRIPTIONS:
             self.describe(op, DESCRIPTIONS[family](self.memory, op))
         elif family in KERNELS:
             self.replace(op, KERNELS[family](self.memory, op).op)

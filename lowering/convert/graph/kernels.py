@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ....ir import graph, loop
 from ....ir.dtypes import compute_type
-from ....ir.expr import Expr
+from ....ir.expr import Expr, dim
 from .conversion import widen
 from .scalars import Scalars
 from .sources import Constant, Values, identity
@@ -19,7 +19,7 @@ Place = Sequence[Expr]
 
 
 class Kernel(Scalars):
-    """A kernel with one destination. Places are given over `indices`, those of the nests around the current block."""
+    """A kernel with one destination. Dim k of a place is `indices[k]`: those of the nests, then computed ones."""
 
     def __init__(
         self, values: Values, name: str, type_: Attribute, location: LocationAttr, init: SSAValue | None = None
@@ -29,6 +29,7 @@ class Kernel(Scalars):
         self.op.location = location
         super().__init__(self.op.block, location)
         self.indices: tuple[SSAValue, ...] = ()
+        self._rank = 0
         self._reads: dict[SSAValue, SSAValue] = {}
 
     @staticmethod
@@ -44,6 +45,14 @@ class Kernel(Scalars):
             nest = loop.ParallelOp.make(sizes)
             self.append(nest)
             self._enter(nest)
+        self._rank = len(sizes)
+
+    def enter_inner(self, sizes: Sequence[Expr]) -> None:
+        """Goes on inside a further nest, whose indices nobody needs."""
+        if sizes:
+            nest = loop.ParallelOp.make(sizes)
+            self.append(nest)
+            self.block = nest.block
 
     def _enter(self, nest: loop.NestOp) -> None:
         self.block = nest.block
@@ -82,10 +91,15 @@ class Kernel(Scalars):
         with self._inside(nest):
             self.append(loop.YieldOp.make(body(nest.carried)))
 
+    def computed(self, index: SSAValue) -> Expr:
+        """An index that the program computed, for use in places."""
+        self.indices = (*self.indices, index)
+        return dim(len(self.indices) - 1)
+
     # -- elements --------------------------------------------------------------------------------
 
     def read(self, value: SSAValue, place: Place | None = None) -> SSAValue:
-        """An element of a tensor value; without a place the one that the indices name."""
+        """An element of a tensor value; without a place the one that the leading indices name."""
         if place is not None:
             return self.values.source(value).read(self, self.indices, place)
         known = self._reads.get(value)
@@ -105,6 +119,6 @@ class Kernel(Scalars):
         return self.values.source(value).read_where(self, self.indices, place, guard, other)
 
     def write(self, value: SSAValue, place: Place | None = None, combiner: str | None = None) -> None:
-        """Writes (or combines) an element of the destination; without a place the one that the indices name."""
-        place = identity(len(self.indices)) if place is None else place
+        """Writes (or combines) an element of the destination; without a place the one that the parallel nest names."""
+        place = identity(self._rank) if place is None else place
         self.append(loop.WriteOp.make(value, self.op.block.args[0], self.indices, place, combiner))

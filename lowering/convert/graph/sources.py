@@ -124,3 +124,7 @@ class Values:
     def domain(self, sizes: Sequence[Expr]) -> Domain:
         """What is known of indices into a box of these sizes."""
         return Domain(dict(enumerate(sizes)), self.symbols)
+
+    def is_nonempty(self, size: Expr) -> bool:
+        """Whether a size is certainly at least 1."""
+        return self.domain(()).is_nonnegative(size - 1)
