@@ -1,8 +1,6 @@
-"""Which loop indices two accesses must share to touch the same element.
+"""Reads and writes of loop kernels: their indices, their offsets, and which indices two of them share.
 
-An access is a number in a mixed-radix system: its linear offset is a sum of indices, each with a stride and an
-extent. If a digit, that is a pair of stride and extent, occurs in both of two systems, equal offsets have equal
-digits there. This one fact gives the dependences between nests and the way to align their spaces.
+The IR side of `radix`, plus the small steps by which passes rewrite accesses in place.
 """
 
 from __future__ import annotations
@@ -10,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
 
 from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...ir import loop
-from ...ir.expr import ONE, Domain, Expr, Interval, contiguous_strides, dim, exact_quotient, linearize
+from ...ir.expr import ZERO, Expr, dim
 from ...ir.loop.ops import AccessOp
-from ...ir.shapes import MapAttr, canonical_access, sizes_of, symbol_intervals, symbol_ranges
-from ..schedule.model import Hints
+from ...ir.shapes import MapAttr, canonical_access, sizes_of
+from .radix import Place, Sizes, linear_offset, match_places, simplified
 
 # -- indices and accesses ----------------------------------------------------------------------------
 
@@ -58,9 +55,9 @@ def same_place(first: AccessOp, second: AccessOp) -> bool:
 def set_access(op: AccessOp, indices: Sequence[SSAValue], results: Sequence[Expr], sizes: Sizes) -> None:
     """Gives the op another access, in canonical form and simplified by the ranges of its indices."""
     used, access = canonical_access(indices, results)
-    simple = access.simplify(sizes.domain(used))
-    if simple != access:
-        used, access = canonical_access(used, simple.results)
+    simple = simplified(Place(access.results, tuple(map(extent_of, used))), sizes)
+    if simple != access.results:
+        used, access = canonical_access(used, simple)
     first, rank = _FIRST_INDEX[type(op)], op.map.rank
     rest = op.operands[first + rank :]
     op.operands = [*op.operands[:first], *used, *rest]
@@ -131,50 +128,12 @@ def ancestor_in(block: Block, op: Operation) -> Operation | None:
     return current
 
 
-# -- what is known of sizes --------------------------------------------------------------------------
+# -- pairs of accesses -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Guarded ranges and likely values of the symbols of one function."""
-
-    intervals: Mapping[str, Interval]
-    hints: Hints
-
-    @staticmethod
-    def at(op: Operation) -> Sizes:
-        values = {name: known.hint for name, known in symbol_ranges(op).items() if known.hint is not None}
-        return Sizes(symbol_intervals(op), Hints(values))
-
-    def domain(self, indices: Sequence[SSAValue]) -> Domain:
-        """Where dims run that stand for these index values."""
-        extents = {position: extent for position, index in enumerate(indices) if (extent := extent_of(index))}
-        return Domain(extents, self.intervals)
-
-    def is_positive(self, size: Expr) -> bool:
-        """Whether a space of that size certainly has a point."""
-        low = Domain({}, self.intervals).interval(size)[0]
-        return low is not None and low > 0
-
-
-NO_DOMAIN = Domain({}, {})
-
-
-def linear_offset(op: AccessOp, strides: Sequence[Expr]) -> Expr:
-    """The offset of an access over its own index operands, with what divisions took apart rejoined."""
-    return NO_DOMAIN.simplify(linearize(op.map.results, strides))
-
-
-# -- digits ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Digit:
-    """One index of a linear offset."""
-
-    index: SSAValue
-    stride: Expr
-    extent: Expr
+def place_of(op: AccessOp) -> Place:
+    """The access as expressions over dims, with the extents of those dims."""
+    return Place(op.map.results, tuple(map(extent_of, index_operands(op))))
 
 
 @dataclass(frozen=True)
@@ -186,114 +145,18 @@ class Match:
     splits: dict[SSAValue, tuple[Expr, ...]] = field(default_factory=dict)
 
 
-NO_MATCH = Match()
-
-
-def match(first: AccessOp, second: AccessOp, sizes: tuple[Expr, ...], hints: Hints) -> Match:
+def match(first: AccessOp, second: AccessOp, buffer: tuple[Expr, ...], sizes: Sizes) -> Match:
     """Matches the indices of two accesses to a buffer of these sizes."""
     left, right = index_operands(first), index_operands(second)
-    pairs: dict[SSAValue, SSAValue] = {}
-    composite = False
-    for one, other in zip(first.map.results, second.map.results, strict=True):
-        position, other_position = one.as_dim, other.as_dim
-        if position is None or other_position is None:
-            composite = composite or not (one.is_constant or other.is_constant)
-        elif extent_of(left[position]) == extent_of(right[other_position]) or left[position] is right[other_position]:
-            pairs[left[position]] = right[other_position]
-        else:
-            composite = True
-    return _match_composite(first, second, sizes, hints, pairs) if composite else Match(pairs)
+    found = match_places(place_of(first), place_of(second), buffer, sizes)
+    splits = {left[position]: factors for position, factors in found.first_splits}
+    splits |= {right[position]: factors for position, factors in found.second_splits}
+    return Match({left[one]: right[other] for one, other in found.pairs}, splits)
 
 
-def _match_composite(
-    first: AccessOp, second: AccessOp, sizes: tuple[Expr, ...], hints: Hints, pairs: dict[SSAValue, SSAValue]
-) -> Match:
-    """Dimension by dimension where no division mixes them, else by the offset in the whole buffer."""
-    left, right = index_operands(first), index_operands(second)
-    results = [(first.map.results, second.map.results)]
-    if _divides(first.map.results) or _divides(second.map.results):
-        strides = contiguous_strides(sizes)
-        results = [((linear_offset(first, strides),), (linear_offset(second, strides),))]
-    pairs, splits = dict(pairs), {}
-    for ones, others in results:
-        for one, other in zip(ones, others, strict=True):
-            digits, other_digits = radix_digits(one, left, hints), radix_digits(other, right, hints)
-            found = _match_digits(digits, other_digits, hints)
-            pairs.update(found.pairs)
-            splits.update(found.splits)
-    return Match(pairs, splits)
-
-
-def _divides(results: Sequence[Expr]) -> bool:
-    return any(
-        atom.kind not in ("dim", "symbol") for result in results for monomial, _ in result.terms for atom in monomial
-    )
-
-
-def radix_digits(offset: Expr, indices: Sequence[SSAValue], hints: Hints) -> list[Digit]:
-    """The digits of an offset, highest first; none unless it is a mixed-radix number over nest indices."""
-    digits: list[Digit] = []
-    for monomial, coefficient in offset.terms:
-        dims = [atom for atom in monomial if atom.kind != "symbol"]
-        if len(dims) != 1 or dims[0].kind != "dim" or coefficient < 0:
-            return []
-        index = indices[dims[0].args[0]]
-        extent = extent_of(index)
-        if extent is None:
-            return []
-        rest = tuple(atom for atom in monomial if atom.kind == "symbol")
-        digits.append(Digit(index, Expr.from_terms({rest: coefficient}), extent))
-    digits.sort(key=lambda digit: -hints.size(digit.stride))
-    for higher, lower in pairwise(digits):
-        if exact_quotient(higher.stride, lower.stride * lower.extent) is None:
-            return []
-    return digits
-
-
-def _match_digits(first: list[Digit], second: list[Digit], hints: Hints) -> Match:
-    """Pairs equal digits; where a digit of one system is several of the other, says how to split it."""
-    by_place = {(digit.stride, digit.extent): digit.index for digit in second}
-    pairs: dict[SSAValue, SSAValue] = {}
-    for digit in first:
-        partner = by_place.get((digit.stride, digit.extent))
-        if partner is not None:
-            pairs[digit.index] = partner
-    factors = {digit.index: _factors(digit, second, hints) for digit in first}
-    factors |= {digit.index: _factors(digit, first, hints) for digit in second}
-    shared = _places(first, factors) & _places(second, factors)
-    splits = {
-        digit.index: factors[digit.index]
-        for digit in (*first, *second)
-        if len(factors[digit.index]) > 1 and _places([digit], factors) & shared
-    }
-    return Match(pairs, splits)
-
-
-def _places(digits: Sequence[Digit], factors: Mapping[SSAValue, tuple[Expr, ...]]) -> set[tuple[Expr, Expr]]:
-    """Stride and extent of each digit once it is split."""
-    places: set[tuple[Expr, Expr]] = set()
-    for digit in digits:
-        stride = digit.stride
-        for factor in reversed(factors[digit.index]):
-            places.add((stride, factor))
-            stride = stride * factor
-    return places
-
-
-def _factors(digit: Digit, others: list[Digit], hints: Hints) -> tuple[Expr, ...]:
-    """The factors of the digit's extent between the places where digits of the other system begin or end."""
-    cuts: set[Expr] = set()
-    for other in others:
-        for place in (other.stride, other.stride * other.extent):
-            inner = exact_quotient(place, digit.stride)
-            if inner is not None and inner not in (ONE, digit.extent) and exact_quotient(digit.extent, inner):
-                cuts.add(inner)
-    factors: list[Expr] = []
-    rest = digit.extent
-    for cut in sorted(cuts, key=lambda cut: -hints.size(cut)):
-        factor = exact_quotient(rest, cut)
-        if factor is None:
-            return (digit.extent,)
-        factors.append(factor)
-        rest = cut
-    return (*factors, rest)
+def step(op: AccessOp, index: SSAValue, strides: tuple[Expr, ...]) -> Expr | None:
+    """How far an access moves in a buffer of these strides per step of an index; None where that differs."""
+    for position, operand in enumerate(index_operands(op)):
+        if operand is index:
+            return linear_offset(op.map.results, strides).coefficient(position)
+    return ZERO

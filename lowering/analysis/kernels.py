@@ -11,8 +11,9 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import DefaultResource, IsTerminator, MemoryEffectKind, Resource, get_effects
 
 from ...ir import loop
-from .accesses import Sizes, all_ops
+from .accesses import all_ops
 from .costs import read_bytes, tensor_bytes
+from .radix import Sizes
 
 
 def functions_with_kernels(module: ModuleOp) -> Iterator[tuple[FuncOp, list[loop.KernelOp]]]:

@@ -27,8 +27,9 @@ from xdsl.passes import ModulePass
 from ...ir import loop
 from ...ir.loop.ops import INDEX, AccessOp
 from ..analysis import costs
-from ..analysis.accesses import Sizes, guard_of, index_operands, substitute_indices
+from ..analysis.accesses import guard_of, index_operands, substitute_indices
 from ..analysis.kernels import Kernel, functions_with_kernels
+from ..analysis.radix import Sizes
 from .moves import detach, erase, fused_name
 
 # -- legality ----------------------------------------------------------------------------------------

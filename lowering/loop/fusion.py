@@ -19,8 +19,9 @@ from ...ir.loop.ops import AccessOp, destination_type, extents_attr
 from ...ir.shapes import sizes_of
 from ...ir.target import target_of
 from ..analysis import costs
-from ..analysis.accesses import Sizes, all_ops, ancestor_in, buffer_sizes, enclosing_nests, guard_of, match, same_place
+from ..analysis.accesses import all_ops, ancestor_in, buffer_sizes, enclosing_nests, guard_of, match, same_place
 from ..analysis.kernels import Kernel
+from ..analysis.radix import Sizes
 from .moves import detach, erase, erase_writes, fused_name, is_only_written
 from .nests import can_join, join, peel, split_index
 
@@ -71,7 +72,7 @@ class Aligner:
                 self.split(first, second, writer, reader)
         pairs: Pairs | None = None
         for writer, reader in links:
-            found = match(writer, reader, buffer_sizes(reader.operands[0]), self.sizes.hints).pairs
+            found = match(writer, reader, buffer_sizes(reader.operands[0]), self.sizes).pairs
             pairs = found if pairs is None else {a: b for a, b in found.items() if pairs.get(a) is b}
         return leading_pairs(first, second, pairs or {})
 
@@ -94,7 +95,7 @@ class Aligner:
     def split(self, first: loop.NestOp, second: loop.NestOp, writer: AccessOp, reader: AccessOp) -> None:
         """Splits indices of the two nests where one of one is several of the other."""
         sizes = buffer_sizes(reader.operands[0])
-        for index, factors in match(writer, reader, sizes, self.sizes.hints).splits.items():
+        for index, factors in match(writer, reader, sizes, self.sizes).splits.items():
             for nest in (first, second):
                 if index in nest.indices and not isinstance(nest, loop.ForOp):
                     split_index(nest, index, factors, self.sizes)
@@ -312,7 +313,7 @@ class KernelFuser:
     def streams(self, ours: loop.NestOp, theirs: loop.NestOp, one: Accesses, other: Accesses) -> bool:
         """Whether each point of the first nest is a point of the second's outer two nests."""
         for writer, reader in self.merger.aligner.links(one, other):
-            found = match(writer, reader, buffer_sizes(reader.operands[0]), self.sizes.hints).pairs
+            found = match(writer, reader, buffer_sizes(reader.operands[0]), self.sizes).pairs
             outer = {index for nest in enclosing_nests(reader)[-2:] for index in nest.indices}
             if any(found.get(index) not in outer for index in ours.indices):
                 return False

@@ -12,8 +12,8 @@ from xdsl.passes import ModulePass
 from xdsl.traits import Pure
 
 from ...ir import loop
-from ..analysis.accesses import Sizes
 from ..analysis.kernels import functions_with_kernels
+from ..analysis.radix import Sizes
 from .moves import detach
 
 TRAPPING = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp)

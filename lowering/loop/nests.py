@@ -14,23 +14,33 @@ from ...ir import loop
 from ...ir.expr import Expr, dim
 from ...ir.locations import fused
 from ...ir.loop.ops import INDEX, AccessOp, extents_attr
-from ..analysis.accesses import Sizes, substitute_indices
+from ..analysis.accesses import substitute_indices
+from ..analysis.radix import Sizes
 from .moves import detach, erase
 
 # -- indices -----------------------------------------------------------------------------------------
 
 
-def replace_index(index: SSAValue, indices: Sequence[SSAValue], expr: Expr, sizes: Sizes) -> None:
-    """Puts an expression over `indices` in the place of an index, in every access."""
-    for op in {use.operation: None for use in index.uses}:
+def replace_indices(replaced: Mapping[SSAValue, Expr], indices: Sequence[SSAValue], sizes: Sizes) -> None:
+    """Puts expressions over `indices` in the place of indices, in every access."""
+    for op in {use.operation: None for index in replaced for use in index.uses}:
         if isinstance(op, AccessOp):
-            substitute_indices(op, {index: expr}, indices, sizes)
+            substitute_indices(op, replaced, indices, sizes)
         else:
-            value = loop.IndexOp.make(indices, expr, INDEX)
-            value.location = op.location
-            assert op.parent is not None
-            op.parent.insert_op_before(value, op)
-            op.operands = [value.result if operand is index else operand for operand in op.operands]
+            op.operands = [_as_value(operand, replaced, indices, op) for operand in op.operands]
+
+
+def _as_value(
+    operand: SSAValue, replaced: Mapping[SSAValue, Expr], indices: Sequence[SSAValue], user: Operation
+) -> SSAValue:
+    """The operand or, in the place of a replaced index, its expression computed before the user."""
+    if operand not in replaced:
+        return operand
+    value = loop.IndexOp.make(indices, replaced[operand], INDEX)
+    value.location = user.location
+    assert user.parent is not None
+    user.parent.insert_op_before(value, user)
+    return value.result
 
 
 def split_index(nest: loop.NestOp, index: SSAValue, factors: Sequence[Expr], sizes: Sizes) -> None:
@@ -43,7 +53,7 @@ def split_index(nest: loop.NestOp, index: SSAValue, factors: Sequence[Expr], siz
     expr = dim(0)
     for k, factor in enumerate(factors[1:], 1):
         expr = expr * factor + dim(k)
-    replace_index(index, parts, expr, sizes)
+    replace_indices({index: expr}, parts, sizes)
     drop_index(nest, position + len(factors))
 
 

@@ -15,11 +15,12 @@ from xdsl.passes import ModulePass
 from ...ir import loop
 from ...ir.expr import ONE, ZERO
 from ...ir.loop.ops import AccessOp, extents_attr
-from ..analysis.accesses import Sizes, all_ops, index_operands, set_access
+from ..analysis.accesses import all_ops, index_operands, set_access
 from ..analysis.kernels import functions_with_kernels
+from ..analysis.radix import Sizes, divides
 from .hoist_invariants import is_pure
 from .moves import detach, erase, erase_writes, is_only_written
-from .nests import drop_index, replace_index
+from .nests import drop_index, replace_indices
 
 
 class Simplifier:
@@ -53,7 +54,7 @@ class Simplifier:
         """`nest (i) to (1) { b(i) }  →  nest () { b(0) }`."""
         for position in range(op.rank - 1, -1, -1):
             if op.sizes[position] == ONE:
-                replace_index(op.indices[position], [], ZERO, self.sizes)
+                replace_indices({op.indices[position]: ZERO}, [], self.sizes)
                 drop_index(op, position)
 
     def flatten(self, op: loop.NestOp) -> None:
@@ -85,9 +86,8 @@ class Simplifier:
         if op.results and is_unused(op):
             erase(op)
             return
-        if all(atom.kind in ("dim", "symbol") for expr in op.map.results for term, _ in expr.terms for atom in term):
-            return
-        set_access(op, list(index_operands(op)), op.map.results, self.sizes)
+        if divides(op.map.results):
+            set_access(op, list(index_operands(op)), op.map.results, self.sizes)
 
     def local(self, op: loop.LocalOp) -> None:
         """Removes a local that is never read, with its writes."""
