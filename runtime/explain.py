@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from rich.console import Console, Group
 from rich.table import Table
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
 from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, FusedLoc, LocationAttr, ModuleOp
 from xdsl.ir import Operation
 
@@ -252,7 +254,7 @@ def _why(op: host.ExternOp) -> str:
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     """Compiles a function or module for these arguments, and calls it once: what eager would change, it changes.
 
-    A backward graph is explained with its forward graph, without being run.
+    Where a result requires gradients, the backward graph runs too, but no `.grad` changes.
     """
     from .torch_backend import compile_captured
 
@@ -260,8 +262,26 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     compiled = torch.compile(
         _fresh(function), backend=lambda gm, inputs: compile_captured(gm, inputs, settings, onlooker)
     )
-    compiled(*args, **kwargs)
+    run_backward(compiled(*args, **kwargs))
     return Explanation(tuple(onlooker.graphs))
+
+
+def run_backward(result: Any) -> None:
+    """Computes the gradients of all leaves, which compiles the backward graph, and drops them."""
+    roots = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor) and leaf.grad_fn is not None]
+    leaves = _leaves({root.grad_fn for root in roots})
+    if leaves:
+        torch.autograd.grad(roots, leaves, [torch.ones_like(root) for root in roots], allow_unused=True)
+
+
+def _leaves(nodes: set[Any]) -> list[Tensor]:
+    """The tensors whose gradients the autograd graph behind these nodes accumulates."""
+    seen, stack = set(nodes), list(nodes)
+    while stack:
+        found = {node for node, _ in stack.pop().next_functions if node is not None} - seen
+        seen |= found
+        stack += found
+    return [node.variable for node in seen if hasattr(node, "variable")]
 
 
 def _fresh(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -70,9 +70,9 @@ class Planner:
 
     def _temporary(self, op: host.AllocOp) -> Temporary:
         assert isinstance(op.buffer.type, host.BufferType)
-        size = ceildiv(op.buffer.type.byte_span, ALIGNMENT) * ALIGNMENT
+        size = ceildiv(maximum(op.buffer.type.byte_span, ZERO), ALIGNMENT) * ALIGNMENT
         first, last = self.use.first(op.buffer), self.use.last(op.buffer)
-        return Temporary(op, first, last, size, self._estimate(size))
+        return Temporary(op, first, last, self.domain.simplify(size), self._estimate(size))
 
     def _estimate(self, size: Expr) -> int:
         return int(size.evaluate(lambda leaf: self.hints.get(leaf.args[0], UNKNOWN_SIZE)))

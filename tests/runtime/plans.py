@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 
@@ -45,9 +48,9 @@ tile.kernel @check(%x : memref<?xi64>, %o : memref<?xi64>) grid (1) errors ["Ind
 """Adds 1 to s0 elements; doubles 8 elements; copies 8 integers, all of which must be below 4."""
 
 
-def planned(function: str, *, sizes: tuple[SizeSource, ...] = (), name: str = "inference", **objects: object) -> Plan:
+def planned(function: str, *, sizes: Sequence[SizeSource] = (), objects: Mapping[str, Any] | None = None) -> Plan:
     """The plan of a host function in value form, given as text, over KERNELS. Every buffer argument is an input, in
-    order; `sizes` are the sources of its symbols."""
+    order; `sizes` are the sources of its symbols, `objects` its weights."""
     context = make_context()
     module = Parser(context, function + KERNELS).parse_module()
     module.verify()
@@ -60,5 +63,5 @@ def planned(function: str, *, sizes: tuple[SizeSource, ...] = (), name: str = "i
     codes = [kernel_code(op, owner) for op, owner in zip(operations, owners, strict=True)]
     buffers = [argument for argument in func.body.block.args if isinstance(argument.type, BufferType)]
     arguments: list[ArgumentSource] = [*sizes, *(TensorInput(position) for position in range(len(buffers)))]
-    imported = ImportedGraph(module, tuple(arguments), (), dict(objects))
-    return PlanWriter(name, imported, len(buffers), {code.name: code for code in codes}, POOL, 1).write()
+    imported = ImportedGraph(module, tuple(arguments), (), dict(objects or {}))
+    return PlanWriter("inference", imported, len(buffers), {code.name: code for code in codes}, POOL, 1).write()

@@ -157,7 +157,7 @@ def test_held_tensors_are_globals() -> None:
           func.return %a, %d : tensor<8xf32>, tensor<2xi64>
         }
         """,
-        **{"layer.table": torch.arange(8.0)},
+        objects={"layer.table": torch.arange(8.0)},
     ).function
     doubled, added = function([torch.tensor([10, 20])])
     assert doubled.tolist() == [2.0 * k for k in range(8)]

@@ -1,0 +1,67 @@
+"""Externs by name: what they resolve to and how their results come."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from stepwell.ir.errors import BackendError
+from stepwell.ir.graph.attributes import Named
+from stepwell.runtime.extern import DIRECT, draw_seed, named_object, resolve, result_shape, tensors_of
+
+
+def test_operators_and_functions_are_found_by_name() -> None:
+    assert resolve("aten.topk.default") is torch.ops.aten.topk.default
+    assert resolve("math.sqrt") is math.sqrt
+    assert resolve("aten.mm.out") is torch.mm
+
+
+def test_a_missing_operator_is_named() -> None:
+    with pytest.raises(BackendError, match=r"expected an operator of this torch, got torch\.no_such\.default"):
+        resolve("torch.no_such.default")
+
+
+@pytest.mark.parametrize("target", sorted(DIRECT))
+def test_direct_functions_stand_for_overloads_that_exist(target: str) -> None:
+    namespace, name, overload = target.split(".")
+    assert hasattr(getattr(getattr(torch.ops, namespace), name), overload)
+
+
+@pytest.mark.parametrize(
+    ("target", "count", "shape"),
+    [
+        ("aten.sin.default", 1, "one"),
+        ("aten.topk.default", 2, "tuple"),
+        ("aten.split.Tensor", 2, "mixed"),
+        ("aten.convolution_backward.default", 2, "mixed"),
+        ("math.sqrt", 1, "mixed"),
+    ],
+)
+def test_results_come_in_a_known_shape(target: str, count: int, shape: str) -> None:
+    assert result_shape(target, count) == shape
+
+
+def test_tensors_are_picked_out_of_results() -> None:
+    x = torch.ones(2)
+    assert tensors_of(x) == [x]
+    assert [id(value) for value in tensors_of((None, x, 3))] == [id(x)]
+
+
+def test_named_objects() -> None:
+    thing = object()
+    assert named_object(Named("dtype", "bfloat16"), {}) is torch.bfloat16
+    assert named_object(Named("device", "cuda:1"), {}) == torch.device("cuda", 1)
+    assert named_object(Named("memory_format", "channels_last"), {}) is torch.channels_last
+    assert named_object(Named("layout", "strided"), {}) is torch.strided
+    assert named_object(Named("object", "thing"), {"thing": thing}) is thing
+
+
+def test_seeds_come_from_torchs_generator() -> None:
+    torch.manual_seed(3)
+    first = draw_seed(torch.device("cpu"))
+    second = draw_seed(torch.device("cpu"))
+    torch.manual_seed(3)
+    assert torch.equal(first, torch.ops.stepwell.seed(torch.device("cpu")))
+    assert first != second
