@@ -58,10 +58,10 @@ class Memory(Values):
 
 
 def insert_where_made(value: SSAValue, op: Operation) -> SSAValue:
-    """Inserts an op before the one that made the value; its result."""
+    """Inserts an op after the one that made the value; its result."""
     maker = value.owner
     assert isinstance(maker, Operation)
     assert maker.parent is not None
     op.location = maker.location
-    maker.parent.insert_op_before(op, maker)
+    maker.parent.insert_op_after(op, maker)
     return op.results[0]
