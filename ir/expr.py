@@ -612,6 +612,9 @@ _OPERATOR_INTERVALS: dict[str, Callable[[Interval, Interval], Interval]] = {
 }
 
 
+_ANYWHERE = Domain({}, {})
+
+
 def contiguous_strides(sizes: Iterable[ExprLike]) -> tuple[Expr, ...]:
     """Row-major strides; like torch, a size of 0 counts as 1."""
     strides: list[Expr] = []
@@ -623,8 +626,8 @@ def contiguous_strides(sizes: Iterable[ExprLike]) -> tuple[Expr, ...]:
 
 
 def linearize(indices: Iterable[Expr], strides: Iterable[Expr]) -> Expr:
-    """`Σ index * stride`."""
-    return sum((index * stride for index, stride in zip(indices, strides, strict=True)), ZERO)
+    """`Σ index * stride`, with the parts of a split index rejoined."""
+    return _ANYWHERE.simplify(sum((index * stride for index, stride in zip(indices, strides, strict=True)), ZERO))
 
 
 def delinearize(offset: Expr, sizes: Iterable[Expr]) -> tuple[Expr, ...]:
