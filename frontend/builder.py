@@ -368,7 +368,7 @@ class GraphBuilder:
             return value if value.ssa.type == wanted else self.emit(graph.ReshapeOp.build_from((value.ssa,), wanted))
         if value.ssa.type == wanted:
             return value
-        if value.ssa.first_use is not None:
+        if value.ssa.first_use is not None or isinstance(owner, graph.AsStridedOp):  # its strides are its meaning
             return self.emit(graph.CopyOp.make(value.ssa, wanted))
         return Value(self, Rewriter.replace_value_with_new_type(value.ssa, wanted))
 

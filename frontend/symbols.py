@@ -82,6 +82,9 @@ _RULES: dict[str, Rule] = {
     "FloorDiv": floordiv,
     "CleanDiv": floordiv,
     "CeilDiv": ceildiv,
+    "ToFloat": lambda value: value,
+    "TruncToInt": lambda value: value,
+    "FloorToInt": lambda value: value,
     "CeilToInt": lambda value: value,
     "Mod": mod,
     "PythonMod": mod,
@@ -90,7 +93,8 @@ _RULES: dict[str, Rule] = {
     "Min": _folded(minimum),
     "Identity": lambda value: value,
 }
-"""sympy class → expression of its translated arguments; sizes are not negative and divisors positive."""
+"""sympy class → expression of its translated arguments; sizes are not negative and divisors positive. Floats are
+translated where they are whole numbers, so that rounding them changes nothing."""
 
 
 def _unknown(what: object) -> FrontendError:
@@ -191,7 +195,7 @@ class SymbolTable:
         return known
 
     def _translate(self, expr: Any) -> Expr:
-        if expr.is_Integer:
+        if expr.is_Integer or (expr.is_Float and expr == int(expr)):
             return const(int(expr))
         if expr.is_Symbol:
             if expr not in self._names:

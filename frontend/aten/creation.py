@@ -32,11 +32,16 @@ imports(
 )(_filled(0))
 
 
-@imports("aten.full", "aten.full_like", "aten.new_full", "aten.fill.Scalar", "prims.full", "prims.full_like")
+@imports("aten.full", "aten.full_like", "aten.fill.Scalar", "prims.full", "prims.full_like")
 def full(builder: GraphBuilder, size: Any, fill_value: Operand, *arguments: Any, **options: Any) -> Value:
     if isinstance(fill_value, Value):
         return fill_value.to(builder.element).broadcast(builder.sizes)
     return builder.full(fill_value, builder.element, builder.sizes)
+
+
+@imports("aten.new_full")
+def new_full(builder: GraphBuilder, self: Value, size: Any, fill_value: Operand, **options: Any) -> Value:
+    return full(builder, size, fill_value)
 
 
 @imports("aten.scalar_tensor", "prims.scalar_tensor")

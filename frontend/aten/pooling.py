@@ -53,9 +53,10 @@ def _missing(size: Expr, count: Expr, kernel: int, stride: int, padding: int, di
     return max(0, last - padding - size.constant)
 
 
-def _checked(self: Value, *geometry: Sequence[Any]) -> None:
+def _checked(self: Value, ceil_mode: bool, *geometry: Sequence[Any]) -> None:
     static = all(isinstance(value, int) for values in geometry for value in values)
-    if self.rank not in (3, 4) or not is_float(self.element) or not static:
+    known = not ceil_mode or all(size.is_constant for size in self.sizes[-2:])
+    if self.rank not in (3, 4) or not is_float(self.element) or not static or not known:
         raise Declined
 
 
@@ -75,7 +76,7 @@ def max_pool(
     """The index is that in the plane, of the first maximum in the window."""
     kernel, pad, spread = _pair(kernel_size), _pair(padding), _pair(dilation)
     step = _pair(stride) if stride else kernel
-    _checked(self, kernel, step, pad, spread)
+    _checked(self, ceil_mode, kernel, step, pad, spread)
     *outer, rows, columns = builder.sizes
     windows = _windows(self, kernel, step, pad, spread, -math.inf, (rows, columns))
     flat = windows.reshape([*outer, rows, columns, kernel[0] * kernel[1]])
@@ -102,7 +103,7 @@ def max_pool_backward(
     """Each element takes the gradient of those windows whose maximum it is."""
     kernel, pad, spread = _pair(kernel_size), _pair(padding), _pair(dilation)
     step = _pair(stride) if stride else kernel
-    _checked(self, kernel, step, pad, spread)
+    _checked(self, ceil_mode, kernel, step, pad, spread)
     if spread != [1, 1]:
         raise Declined
     *_, rows, columns = self.sizes
@@ -187,7 +188,7 @@ def avg_pool(
 ) -> Value:
     kernel, pad = _pair(kernel_size), _pair(padding)
     step = _pair(stride) if stride else kernel
-    _checked(self, kernel, step, pad)
+    _checked(self, ceil_mode, kernel, step, pad)
     counts = builder.sizes[-2:]
     windows = _windows(self.up(), kernel, step, pad, [1, 1], 0, counts)
     total = windows.sum([windows.rank - 2, windows.rank - 1])
@@ -213,7 +214,7 @@ def avg_pool_backward(
 ) -> Value:
     kernel, pad = _pair(kernel_size), _pair(padding)
     step = _pair(stride) if stride else kernel
-    _checked(self, kernel, step, pad)
+    _checked(self, ceil_mode, kernel, step, pad)
     grad = grad_output.up()
     if divisor_override:
         shared = grad / divisor_override

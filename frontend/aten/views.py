@@ -7,7 +7,7 @@ from typing import Any
 
 from ...ir import graph
 from ...ir.dtypes import numpy_dtype
-from ...ir.expr import ONE, ZERO, Expr, ExprLike, as_expr, maximum, minimum
+from ...ir.expr import ONE, ZERO, Expr, ExprLike, as_expr, contiguous_strides, maximum, minimum
 from ...ir.shapes import tensor_type
 from ..builder import Declined, GraphBuilder, Value, element_for
 from .registry import imports
@@ -173,6 +173,13 @@ def _strided(
     return builder.emit(graph.AsStridedOp.make(self.ssa, offset, tensor_type(self.element, sizes, strides)))
 
 
+def _row_major(builder: GraphBuilder, self: Value) -> Value:
+    """The value in row-major memory, whose strides then say where its elements lie."""
+    if self.strides == contiguous_strides(self.sizes):
+        return self
+    return builder.emit(graph.CopyOp.make(self.ssa, tensor_type(self.element, self.sizes)))
+
+
 @imports("aten.as_strided", "aten.as_strided_copy")
 def as_strided(
     builder: GraphBuilder, self: Value, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
@@ -185,6 +192,7 @@ def as_strided(
 
 @imports("aten.diagonal", "aten.diagonal_copy")
 def diagonal(builder: GraphBuilder, self: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    self = _row_major(builder, self)
     first, second = self.dim(dim1), self.dim(dim2)
     strides = self.strides
     kept = [dim for dim in range(self.rank) if dim not in (first, second)]
@@ -197,6 +205,7 @@ def diagonal(builder: GraphBuilder, self: Value, offset: int = 0, dim1: int = 0,
 def unfold(builder: GraphBuilder, self: Value, dimension: int, size: int, step: int) -> Value:
     if not self.rank:
         return self.reshape(builder.sizes)
+    self = _row_major(builder, self)
     dim = self.dim(dimension)
     strides = list(self.strides)
     window = strides[dim]
