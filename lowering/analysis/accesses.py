@@ -16,7 +16,8 @@ from ...ir import loop
 from ...ir.expr import ZERO, Expr, dim
 from ...ir.loop.ops import AccessOp
 from ...ir.shapes import MapAttr, canonical_access, sizes_of
-from .radix import Place, Sizes, linear_offset, match_places, simplified
+from .radix import Place, linear_offset, match_places, simplified
+from .sizes import Sizes
 
 # -- indices and accesses ----------------------------------------------------------------------------
 

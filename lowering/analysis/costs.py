@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from ...ir import loop
-from ..schedule.model import Hints, element_bits
 from .accesses import buffer_sizes, enclosing_nests, extent_of, index_operands
+from .sizes import Sizes, element_bytes
 
 MAX_OPS = 400
 """Scalar ops of one kernel: beyond that registers spill and compile time grows."""
@@ -68,34 +68,35 @@ def is_expensive(op: Operation) -> bool:
     return op.dialect_name() == "math" and not isinstance(op, CHEAP_MATH)
 
 
-def element_bytes(value: SSAValue) -> int:
-    return element_bits(value.type.element_type) // 8  # type: ignore[attr-defined]
+def width_of(value: SSAValue) -> int:
+    """Bytes of an element of a tensor or buffer."""
+    return element_bytes(value.type.element_type)  # type: ignore[attr-defined]
 
 
-def tensor_bytes(value: SSAValue, hints: Hints) -> int:
-    return hints.volume(buffer_sizes(value)) * element_bytes(value)
+def tensor_bytes(value: SSAValue, sizes: Sizes) -> int:
+    return sizes.volume(buffer_sizes(value)) * width_of(value)
 
 
-def read_bytes(reads: Iterable[loop.ReadOp], hints: Hints) -> int:
+def read_bytes(reads: Iterable[loop.ReadOp], sizes: Sizes) -> int:
     """What reads of one tensor bring in: at most all of it, at most one element per point of their indices."""
     total, whole = 0, 0
     for read in reads:
-        whole = whole or tensor_bytes(read.operands[0], hints)
+        whole = whole or tensor_bytes(read.operands[0], sizes)
         extents = [extent_of(index) for index in index_operands(read)]
         if None in extents:  # computed indices: as often as the read runs
             extents = [size for nest in enclosing_nests(read) for size in nest.sizes]
-        points = hints.volume([extent for extent in extents if extent is not None])
-        total = max(total, points * element_bytes(read.operands[0]))
+        points = sizes.volume([extent for extent in extents if extent is not None])
+        total = max(total, points * width_of(read.operands[0]))
     return min(total, whole)
 
 
-def executions(read: loop.ReadOp, hints: Hints) -> int:
+def executions(read: loop.ReadOp, sizes: Sizes) -> int:
     """How often the read runs once it stands in the outermost nest that has its indices."""
     used = set(index_operands(read))
     nests = enclosing_nests(read)
     while nests and not used.intersection(nests[0].indices) and not _computed(used):
         nests.pop(0)
-    return hints.volume([size for nest in nests for size in nest.sizes])
+    return sizes.volume([size for nest in nests for size in nest.sizes])
 
 
 def _computed(indices: set[SSAValue]) -> bool:
@@ -104,18 +105,18 @@ def _computed(indices: set[SSAValue]) -> bool:
 
 def bytes_moved(kernel: loop.KernelOp) -> int:
     """Bytes that a kernel reads and writes, with each symbol at its hint."""
-    hints = Hints.at(kernel)
+    sizes = Sizes.at(kernel)
     reads: dict[SSAValue, list[loop.ReadOp]] = {}
     for op in kernel.walk():
         if isinstance(op, loop.ReadOp) and isinstance(op.operands[0].type, TensorType):
             reads.setdefault(op.operands[0], []).append(op)
-    copied = sum(tensor_bytes(value, hints) for value in kernel.operands)
-    written = sum(tensor_bytes(result, hints) for result in kernel.results)
-    return copied + written + sum(read_bytes(found, hints) for found in reads.values())
+    copied = sum(tensor_bytes(value, sizes) for value in kernel.operands)
+    written = sum(tensor_bytes(result, sizes) for result in kernel.results)
+    return copied + written + sum(read_bytes(found, sizes) for found in reads.values())
 
 
 __all__ = [
     "CHEAP_COPY_OPS", "CHEAP_REPEATED_OPS", "HOT_BYTES", "MAX_OPS", "MAX_TENSORS", "MIN_SHARE", "SMALL_WORK",
-    "bytes_moved", "element_bytes", "executions", "is_expensive", "read_bytes",
+    "bytes_moved", "executions", "is_expensive", "read_bytes",
     "tensor_bytes",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from xdsl.traits import DefaultResource, IsTerminator, MemoryEffectKind, Resourc
 from ...ir import loop
 from .accesses import all_ops
 from .costs import read_bytes, tensor_bytes
-from .radix import Sizes
+from .sizes import Sizes
 
 
 def functions_with_kernels(module: ModuleOp) -> Iterator[tuple[FuncOp, list[loop.KernelOp]]]:
@@ -93,9 +93,8 @@ class Kernel:
 
     def bytes_moved(self, sizes: Sizes) -> int:
         """What `costs.bytes_moved` says, without a walk."""
-        hints = sizes.hints
-        read = sum(read_bytes(reads, hints) for reads in self.reads.values())
-        return read + sum(tensor_bytes(value, hints) for value in (*self.op.operands, *self.op.results))
+        read = sum(read_bytes(reads, sizes) for reads in self.reads.values())
+        return read + sum(tensor_bytes(value, sizes) for value in (*self.op.operands, *self.op.results))
 
 
 # -- order -------------------------------------------------------------------------------------------

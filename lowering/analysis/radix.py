@@ -9,40 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 
-from xdsl.ir import Operation
-
 from ...ir.expr import ONE, Domain, Expr, Interval, contiguous_strides, exact_quotient, linearize
-from ...ir.shapes import symbol_ranges
-from ..schedule.model import Hints
+from .sizes import Sizes
 
 REMEMBERED = 1 << 14
 """Results that each function keeps."""
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Guarded ranges and likely values of the symbols of one function."""
-
-    intervals: tuple[tuple[str, Interval], ...]
-    values: tuple[tuple[str, int], ...]
-
-    @staticmethod
-    def at(op: Operation) -> Sizes:
-        known = symbol_ranges(op)
-        intervals = tuple((name, (symbol.low, symbol.high)) for name, symbol in known.items())
-        return Sizes(intervals, tuple((name, s.hint) for name, s in known.items() if s.hint is not None))
-
-    @cached_property
-    def hints(self) -> Hints:
-        return Hints(dict(self.values))
-
-    def is_positive(self, size: Expr) -> bool:
-        """Whether a space of that size certainly has a point."""
-        low = Domain({}, dict(self.intervals)).interval(size)[0]
-        return low is not None and low > 0
 
 
 @dataclass(frozen=True)
@@ -129,15 +103,15 @@ def match_places(first: Place, second: Place, buffer: tuple[Expr, ...], sizes: S
     first_splits: dict[int, tuple[Expr, ...]] = {}
     second_splits: dict[int, tuple[Expr, ...]] = {}
     for one, other in zip(ones, others, strict=True):
-        digits = radix_digits(one, first.extents, sizes.hints)
-        found = _match_digits(digits, radix_digits(other, second.extents, sizes.hints), sizes.hints)
+        digits = radix_digits(one, first.extents, sizes)
+        found = _match_digits(digits, radix_digits(other, second.extents, sizes), sizes)
         pairs.update(found.pairs)
         first_splits.update(found.first_splits)
         second_splits.update(found.second_splits)
     return PlaceMatch(tuple(pairs.items()), tuple(first_splits.items()), tuple(second_splits.items()))
 
 
-def radix_digits(offset: Expr, extents: Sequence[Expr | None], hints: Hints) -> list[Digit]:
+def radix_digits(offset: Expr, extents: Sequence[Expr | None], sizes: Sizes) -> list[Digit]:
     """The digits of an offset, highest first; none unless it is a mixed-radix number over dims with extents."""
     digits: list[Digit] = []
     for monomial, coefficient in offset.terms:
@@ -150,14 +124,14 @@ def radix_digits(offset: Expr, extents: Sequence[Expr | None], hints: Hints) -> 
             return []
         rest = tuple(atom for atom in monomial if atom.kind == "symbol")
         digits.append(Digit(position, Expr.from_terms({rest: coefficient}), extent))
-    digits.sort(key=lambda digit: -hints.size(digit.stride))
+    digits.sort(key=lambda digit: -sizes.likely(digit.stride))
     for higher, lower in pairwise(digits):
         if exact_quotient(higher.stride, lower.stride * lower.extent) is None:
             return []
     return digits
 
 
-def _match_digits(first: list[Digit], second: list[Digit], hints: Hints) -> PlaceMatch:
+def _match_digits(first: list[Digit], second: list[Digit], sizes: Sizes) -> PlaceMatch:
     """Pairs equal digits; where a digit of one system is several of the other, says how to split it."""
     by_place = {(digit.stride, digit.extent): digit.position for digit in second}
     pairs: list[tuple[int, int]] = []
@@ -165,8 +139,8 @@ def _match_digits(first: list[Digit], second: list[Digit], hints: Hints) -> Plac
         partner = by_place.get((digit.stride, digit.extent))
         if partner is not None:
             pairs.append((digit.position, partner))
-    factors = {digit: _factors(digit, second, hints) for digit in first}
-    partners = {digit: _factors(digit, first, hints) for digit in second}
+    factors = {digit: _factors(digit, second, sizes) for digit in first}
+    partners = {digit: _factors(digit, first, sizes) for digit in second}
     shared = {place for digit in first for place in _places(digit, factors[digit])}
     shared &= {place for digit in second for place in _places(digit, partners[digit])}
     return PlaceMatch(tuple(pairs), _useful(factors, shared), _useful(partners, shared))
@@ -191,7 +165,7 @@ def _places(digit: Digit, factors: Sequence[Expr]) -> list[tuple[Expr, Expr]]:
     return places
 
 
-def _factors(digit: Digit, others: list[Digit], hints: Hints) -> tuple[Expr, ...]:
+def _factors(digit: Digit, others: list[Digit], sizes: Sizes) -> tuple[Expr, ...]:
     """The factors of the digit's extent between the places where digits of the other system begin or end."""
     cuts: set[Expr] = set()
     for other in others:
@@ -201,7 +175,7 @@ def _factors(digit: Digit, others: list[Digit], hints: Hints) -> tuple[Expr, ...
                 cuts.add(inner)
     factors: list[Expr] = []
     rest = digit.extent
-    for cut in sorted(cuts, key=lambda cut: -hints.size(cut)):
+    for cut in sorted(cuts, key=lambda cut: -sizes.likely(cut)):
         factor = exact_quotient(rest, cut)
         if factor is None:
             return (digit.extent,)

@@ -18,7 +18,7 @@ from ...ir.loop.ops import INDEX, AccessOp, extents_attr
 from ...ir.shapes import strides_of
 from ..analysis.accesses import accessed, all_ops, step
 from ..analysis.kernels import functions_with_kernels
-from ..analysis.radix import Sizes
+from ..analysis.sizes import Sizes
 from .nests import drop_index, replace_indices
 
 

@@ -50,7 +50,7 @@ class NestFuser:
         for tensor in kernel.reads:
             owner = tensor.owner
             if isinstance(owner, loop.KernelOp) and owner not in refused:
-                shared[owner] = shared.get(owner, 0) + costs.tensor_bytes(tensor, self.fuser.sizes.hints)
+                shared[owner] = shared.get(owner, 0) + costs.tensor_bytes(tensor, self.fuser.sizes)
         if not shared:
             return None
         return self.fuser.kernels[max(shared, key=lambda op: shared[op])]

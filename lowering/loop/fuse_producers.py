@@ -29,7 +29,7 @@ from ...ir.loop.ops import INDEX, AccessOp
 from ..analysis import costs
 from ..analysis.accesses import guard_of, index_operands, substitute_indices
 from ..analysis.kernels import Kernel, functions_with_kernels
-from ..analysis.radix import Sizes
+from ..analysis.sizes import Sizes
 from .moves import detach, erase, fused_name
 
 # -- legality ----------------------------------------------------------------------------------------
@@ -129,9 +129,9 @@ class Fuser:
 
     def repeats_little(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
         """Whether no element is computed twice, or computing it is cheap."""
-        hints = self.sizes.hints
-        elements = hints.volume(producer.kernel.nest.sizes) if producer.kernel.nest is not None else 1
-        runs = [costs.executions(read, hints) for read, _ in reads]
+        sizes = self.sizes
+        elements = sizes.volume(producer.kernel.nest.sizes) if producer.kernel.nest is not None else 1
+        runs = [costs.executions(read, sizes) for read, _ in reads]
         if sum(runs) <= elements:
             return True
         limit = costs.CHEAP_COPY_OPS if max(runs) <= elements else costs.CHEAP_REPEATED_OPS
@@ -142,10 +142,10 @@ class Fuser:
         consumers = {consumer for _, consumer in reads}
         if len(consumers) == 1:
             return True
-        hints = self.sizes.hints
-        inputs = {tensor: costs.read_bytes(found, hints) for tensor, found in producer.kernel.reads.items()}
+        sizes = self.sizes
+        inputs = {tensor: costs.read_bytes(found, sizes) for tensor, found in producer.kernel.reads.items()}
         added = sum(size for consumer in consumers for tensor, size in inputs.items() if tensor not in consumer.reads)
-        kept = sum(costs.read_bytes(consumer.reads[producer.result], hints) for consumer in consumers)
+        kept = sum(costs.read_bytes(consumer.reads[producer.result], sizes) for consumer in consumers)
         return added <= sum(inputs.values()) + kept
 
 

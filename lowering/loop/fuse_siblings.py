@@ -35,8 +35,8 @@ class SiblingFuser:
         for kernel in self.fuser.kernels.values():
             for tensor in kernel.reads:
                 readers.setdefault(tensor, []).append(kernel)
-        hints = self.fuser.sizes.hints
-        shared = [(costs.tensor_bytes(tensor, hints), group) for tensor, group in readers.items() if len(group) > 1]
+        sizes = self.fuser.sizes
+        shared = [(costs.tensor_bytes(tensor, sizes), group) for tensor, group in readers.items() if len(group) > 1]
         return [group for _, group in sorted(shared, key=lambda entry: -entry[0])]
 
     def current(self, kernel: Kernel) -> Kernel:
@@ -67,7 +67,7 @@ class SiblingFuser:
         sizes = self.fuser.sizes
         reads = second.reads
         common = first.reads.keys() & reads.keys()
-        saved = sum(costs.read_bytes(reads[tensor], sizes.hints) for tensor in common)
+        saved = sum(costs.read_bytes(reads[tensor], sizes) for tensor in common)
         return saved >= costs.MIN_SHARE * min(first.bytes_moved(sizes), second.bytes_moved(sizes))
 
     def fuse(self, first: Kernel, second: Kernel, pairs: Pairs) -> None:

@@ -21,7 +21,7 @@ from ...ir.target import target_of
 from ..analysis import costs
 from ..analysis.accesses import all_ops, ancestor_in, buffer_sizes, enclosing_nests, guard_of, match, same_place
 from ..analysis.kernels import Kernel
-from ..analysis.radix import Sizes
+from ..analysis.sizes import Sizes
 from .moves import detach, erase, erase_writes, fused_name, is_only_written
 from .nests import can_join, join, peel, split_index
 
@@ -89,7 +89,7 @@ class Aligner:
             return
         common = [buffer for buffer in other.reads if buffer in one.reads]
         if common:
-            largest = max(common, key=lambda buffer: costs.tensor_bytes(buffer, self.sizes.hints))
+            largest = max(common, key=lambda buffer: costs.tensor_bytes(buffer, self.sizes))
             yield one.reads[largest][0], other.reads[largest][0]
 
     def split(self, first: loop.NestOp, second: loop.NestOp, writer: AccessOp, reader: AccessOp) -> None:
@@ -161,7 +161,7 @@ class Merger:
         for candidate in others:
             found = Accesses.of(candidate)
             common = [buffer for buffer in reading.reads if buffer in found.reads or buffer in found.writes]
-            saved = sum(costs.tensor_bytes(buffer, self.sizes.hints) for buffer in common)
+            saved = sum(costs.tensor_bytes(buffer, self.sizes) for buffer in common)
             if not common or saved < most or candidate in self.needs(block, nest, candidate):
                 continue
             pairs = self.aligner.shared(candidate, nest, found, reading)
@@ -292,23 +292,23 @@ class KernelFuser:
         """Whether the joined nest keeps every core busy, if its parts did; a reduction is split into chunks."""
         if isinstance(ours, loop.ReduceOp) or isinstance(theirs, loop.ReduceOp):
             return True
-        hints = self.sizes.hints
+        sizes = self.sizes
         extents = dict(zip(ours.indices, ours.sizes, strict=True))
-        joined = hints.volume([extents[index] for index in pairs])
-        trips = min(hints.volume(ours.sizes), hints.volume(theirs.sizes))
+        joined = sizes.volume([extents[index] for index in pairs])
+        trips = min(sizes.volume(ours.sizes), sizes.volume(theirs.sizes))
         return joined >= min(trips, 4 * self.cores) or trips <= costs.SMALL_WORK
 
     def hot_bytes(self, ours: loop.NestOp, theirs: loop.NestOp, pairs: Pairs, one: Accesses, other: Accesses) -> int:
         """What one joined iteration touches in both bodies, unless the second streams behind the first."""
         if len(pairs) == ours.rank == theirs.rank:
             return 0
-        hints = self.sizes.hints
+        sizes = self.sizes
         if is_leaf(ours) and self.streams(ours, theirs, one, other):
             return 0
         extents = dict(zip(ours.indices, ours.sizes, strict=True))
-        iterations = max(hints.volume([extents[index] for index in pairs]), 1)
+        iterations = max(sizes.volume([extents[index] for index in pairs]), 1)
         common = [buffer for buffer in other.reads if buffer in one.writes or buffer in one.reads]
-        return sum(costs.tensor_bytes(buffer, hints) for buffer in common) // iterations
+        return sum(costs.tensor_bytes(buffer, sizes) for buffer in common) // iterations
 
     def streams(self, ours: loop.NestOp, theirs: loop.NestOp, one: Accesses, other: Accesses) -> bool:
         """Whether each point of the first nest is a point of the second's outer two nests."""

@@ -13,7 +13,7 @@ from xdsl.traits import Pure
 
 from ...ir import loop
 from ..analysis.kernels import functions_with_kernels
-from ..analysis.radix import Sizes
+from ..analysis.sizes import Sizes
 from .moves import detach
 
 TRAPPING = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp)

@@ -15,7 +15,7 @@ from ...ir.expr import Expr, dim
 from ...ir.locations import fused
 from ...ir.loop.ops import INDEX, AccessOp, extents_attr
 from ..analysis.accesses import substitute_indices
-from ..analysis.radix import Sizes
+from ..analysis.sizes import Sizes
 from .moves import detach, erase
 
 # -- indices -----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from ...ir.expr import ONE, ZERO, Atom, Expr, dim
 from ...ir.loop.ops import AccessOp
 from ..analysis.accesses import ancestor_in, extent_of, index_operands, set_access
 from ..analysis.kernels import functions_with_kernels
-from ..analysis.radix import Sizes
+from ..analysis.sizes import Sizes
 from .moves import erase
 
 Outer = dict[SSAValue, Expr]

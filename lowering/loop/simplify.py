@@ -17,7 +17,8 @@ from ...ir.expr import ONE, ZERO
 from ...ir.loop.ops import AccessOp, extents_attr
 from ..analysis.accesses import all_ops, index_operands, set_access
 from ..analysis.kernels import functions_with_kernels
-from ..analysis.radix import Sizes, divides
+from ..analysis.radix import divides
+from ..analysis.sizes import Sizes
 from .hoist_invariants import is_pure
 from .moves import detach, erase, erase_writes, is_only_written
 from .nests import drop_index, replace_indices
