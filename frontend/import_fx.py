@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
+from ctypes import string_at
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -167,6 +168,9 @@ class _Importer:
         self.values: dict[fx.Node, Any] = {}
         self.objects: dict[str, Any] = {}
         self.mutated: list[int] = []
+        self.written: dict[
+            fx.Node, fx.Node
+        ] = {}  # what `copy_` returns is its target: as an output it is no new tensor
         self.results: list[ResultSource] = []
 
     def run(self) -> ImportedGraph:
@@ -227,7 +231,7 @@ class _Importer:
     def _outputs(self, outputs: Any) -> list[SSAValue]:
         returned: list[SSAValue] = []
         for output in outputs if isinstance(outputs, tuple | list) else (outputs,):
-            value = self._argument_value(output)
+            value = self._argument_value(self.written.get(output, output))
             if isinstance(value, Expr):
                 value = self.builder.emit(SizeOp.make(value, INDEX))
             if isinstance(value, Value):
@@ -307,6 +311,7 @@ class _Importer:
         value = value.to(target.element).broadcast(target.sizes)
         self.builder.append(CopyIntoOp.make(value.ssa, target.ssa))
         self.mutated.append(self.placeholders.index(node.args[0]))
+        self.written[node] = node.args[0]
         return value
 
     # -- native ops ------------------------------------------------------------------------------
@@ -430,11 +435,11 @@ def _tensors(arguments: Any) -> Iterator[Value]:
 def _small_constant(value: Tensor) -> DataAttr | None:
     """The elements of a small tensor that holds some."""
     element = element_for(value.dtype)
-    plain = type(value) is Tensor and value.device.type == "cpu" and is_plain(value)
-    if not plain or not is_native(element) or value.numel() > SMALL_CONSTANT:
+    plain = type(value) is Tensor and value.device.type == "cpu" and is_plain(value) and value.is_contiguous()
+    if not plain or not is_native(element) or not 0 < value.numel() <= SMALL_CONSTANT:
         return None
-    data = value.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
-    return DataAttr.packed(element, data.tobytes())
+    # Read from memory, because under a fake mode no tensor op would give the real elements.
+    return DataAttr.packed(element, string_at(value.data_ptr(), value.numel() * value.element_size()))
 
 
 @lru_cache(maxsize=4096)

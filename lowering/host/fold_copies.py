@@ -34,8 +34,8 @@ class CopyFolder:
             self.separate()
 
     def is_legal(self, copy: host.CopyOp) -> bool:
-        """Whether the source is memory of ours that nobody but us keeps, and the old value of the target is
-        needed by nobody from the source's first write on."""
+        """Whether the source is memory of ours that nobody but us keeps, and nobody needs the old value of the target
+        between the source's first write and the copy."""
         source, target = copy.source, copy.target
         return (
             isinstance(source.owner, host.AllocOp)
@@ -50,8 +50,8 @@ class CopyFolder:
 
     def _may_write_early(self, source: SSAValue, target: SSAValue, copy: host.CopyOp) -> bool:
         first = self.use.users[source][0]
-        start = self.use.positions[first]
-        readers = [op for op in self.use.users[target] if op is not copy and self.use.positions[op] >= start]
+        start, end = self.use.positions[first], self.use.positions[copy]
+        readers = [op for op in self.use.users[target] if start <= self.use.positions[op] < end]
         return all(op is first for op in readers) and self._overwrites(first, source, target, bool(readers))
 
     def _overwrites(self, op: Operation, source: SSAValue, target: SSAValue, reads_target: bool) -> bool:

@@ -73,6 +73,16 @@ func.func @later_reads_see_the_argument(%x: !host.buffer<f32, (8), (1)>) -> !hos
   host.return (%b) : (!host.buffer<f32, (8), (1)>) -> ()
 }
 
+// CHECK-LABEL: func.func @the_argument_may_be_returned
+func.func @the_argument_may_be_returned(%x: !host.buffer<f32, (8), (1)>) -> !host.buffer<f32, (8), (1)> {
+  // CHECK-NEXT: host.run @add_one ins(%x : {{.*}}) outs(%x
+  // CHECK-NEXT: host.return (%x)
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @add_one ins(%x : !host.buffer<f32, (8), (1)>) outs(%a : !host.buffer<f32, (8), (1)>)
+  host.copy %a, %x : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
+  host.return (%x) : (!host.buffer<f32, (8), (1)>) -> ()
+}
+
 // CHECK-LABEL: func.func @no_fold_when_the_old_value_is_read_later
 func.func @no_fold_when_the_old_value_is_read_later(%x: !host.buffer<f32, (8), (1)>) -> !host.buffer<f32, (8), (1)> {
   // CHECK: host.copy %a, %x
