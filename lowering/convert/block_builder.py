@@ -264,6 +264,15 @@ class BlockBuilder:
         else:
             raise LoweringError("convert-loop-to-tile", expected="an op of a kernel's body", got=op.name)
 
+    def _cast(self, op: Operation) -> None:
+        """A cast, which `arith` defines on scalars only."""
+        value = self.values[op.operands[0]]
+        if not shape_of(value.type):
+            self._clone(op)
+            return
+        kind = op.name.removeprefix("arith.")
+        self.values[op.results[0]] = self.add(tile.ConvertOp.make(kind, value, op.results[0].type))
+
     def _clone(self, op: Operation) -> None:
         operands = self.aligned([self.values[operand] for operand in op.operands])
         shape = next((shape_of(operand.type) for operand in operands if shape_of(operand.type)), ())
@@ -489,6 +498,16 @@ _BOOL_COMBINERS = {
     "xor": "xor",
 }  # fmt: skip
 
+CASTS: tuple[type[Operation], ...] = (
+    arith.ExtSIOp,
+    arith.ExtUIOp,
+    arith.TruncIOp,
+    arith.SIToFPOp,
+    arith.UIToFPOp,
+    arith.FPToSIOp,
+    arith.FPToUIOp,
+)
+
 _HANDLERS: dict[type[Operation], Callable[[BlockBuilder, Any], None]] = {
     loop.ReadOp: BlockBuilder._read,
     loop.WriteOp: BlockBuilder._write,
@@ -496,6 +515,7 @@ _HANDLERS: dict[type[Operation], Callable[[BlockBuilder, Any], None]] = {
     loop.AssertOp: BlockBuilder._assert,
     loop.PhiloxOp: BlockBuilder._philox,
     arith.IndexCastOp: BlockBuilder._index_cast,
+    **dict.fromkeys(CASTS, BlockBuilder._cast),
     arith.CmpfOp: BlockBuilder._compare,
     arith.CmpiOp: BlockBuilder._compare,
     arith.SelectOp: BlockBuilder._select,
