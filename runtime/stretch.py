@@ -162,7 +162,8 @@ def _native(
 
 def release_gil(runs: Iterable[host.RunOp]) -> bool:
     """Whether the operands are so large, or of unknown size, that other Python threads should run meanwhile."""
-    spans = [type_.byte_span for run in runs for type_ in _buffer_types(run)]
+    operands = {operand: operand.type for run in runs for operand in run.operands}
+    spans = [type_.byte_span for type_ in operands.values() if isinstance(type_, BufferType)]
     return not all(span.is_constant for span in spans) or sum(span.constant for span in spans) >= RELEASE_GIL_BYTES
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
@@ -11,7 +12,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from ..dtypes import numpy_dtype
-from ..expr import ZERO, Expr
+from ..expr import ONE, ZERO, Expr
 from ..shapes import Layout, LayoutAttr, expr_list_text, layout_of, parse_expr_list
 
 
@@ -41,10 +42,7 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     @property
     def byte_span(self) -> Expr:
         """Bytes from the first element to the end of the last; for a native element type."""
-        if ZERO in self.sizes:
-            return ZERO
-        last = sum(((size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True)), ZERO)
-        return (last + 1) * numpy_dtype(self.element).itemsize
+        return _element_span(self.layout.data) * numpy_dtype(self.element).itemsize
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -62,6 +60,14 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
         with printer.in_angle_brackets():
             printer.print_attribute(self.element)
             printer.print_string(f", {expr_list_text(self.sizes)}, {expr_list_text(self.strides)}")
+
+
+@lru_cache(maxsize=4096)
+def _element_span(layout: Layout) -> Expr:
+    if ZERO in layout.sizes:
+        return ZERO
+    pairs = zip(layout.sizes, layout.strides, strict=True)
+    return sum(((size - 1) * stride for size, stride in pairs if size != ONE), ONE)
 
 
 @irdl_attr_definition
