@@ -67,7 +67,7 @@ def _size(memory: Memory, op: graph.SizeOp) -> Source | None:
 def _view(memory: Memory, op: graph.ViewOp) -> Source:
     place = place_in_operand(op)
     if place is not None:
-        return memory.source(op.operand).through(place, memory.domain(op.sizes))
+        return memory.source(op.operand).through(place, memory.box(op.sizes))
     assert isinstance(op, graph.AsStridedOp)
     view = host.ViewOp.make(memory.tensor(op.operand), op.offset.results[0], op.type)
     return Element(insert_where_made(op.result, view), identity(len(op.sizes)))

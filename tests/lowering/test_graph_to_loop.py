@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from xdsl.dialects.func import ReturnOp
 
 from stepwell.ir import graph, host, loop
 from stepwell.ir.errors import LoweringError
+from stepwell.ir.expr import const, dim, symbol
 from stepwell.ir.locations import file_line
+from stepwell.lowering.convert.graph.views import reshaped
 from stepwell.lowering.convert.graph_to_loop import ConvertGraphToLoop
 from stepwell.tests.lowering.graph_evaluator import Array, call, converted, philox
 from stepwell.tests.lowering.loop_text import context, function_of, kernels_of, parse
@@ -346,8 +350,8 @@ REDUCTIONS: dict[str, tuple[Callable[[Tensor, list[int]], Tensor], str]] = {
 
 
 def _product(x: Tensor, dims: list[int]) -> Tensor:
-    for dim in sorted(dims, reverse=True):
-        x = x.prod(dim, dtype=x.dtype)
+    for position in sorted(dims, reverse=True):
+        x = x.prod(position, dtype=x.dtype)
     return x
 
 
@@ -482,6 +486,35 @@ def test_views_of_views_fold(view: str, outer: str) -> None:
     assert_same(call(module, [stored(x)])[0][0], eager)
 
 
+@st.composite
+def factorings(draw: st.DrawFn) -> tuple[list[int], list[int]]:
+    """Two shapes of equally many elements."""
+    factors = draw(st.lists(st.sampled_from([1, 2, 3, 4, 5]), min_size=1, max_size=5))
+
+    def shape() -> list[int]:
+        shuffled = draw(st.permutations(factors))
+        cuts = sorted(draw(st.sets(st.integers(0, len(shuffled)), max_size=3)) | {0, len(shuffled)})
+        return [int(np.prod(shuffled[low:high])) for low, high in pairwise(cuts)]
+
+    return shape(), shape()
+
+
+@given(factorings())
+def test_a_reshape_finds_each_element(shapes: tuple[list[int], list[int]]) -> None:
+    sizes, results = (tuple(map(const, shape)) for shape in shapes)
+    place = reshaped(sizes, results)
+    x = np.arange(np.prod(shapes[0])).reshape(shapes[0])
+    for index, element in np.ndenumerate(x.reshape(shapes[1])):
+        assert x[tuple(expr.substitute_dims(list(map(const, index))).constant for expr in place)] == element
+
+
+def test_dims_that_a_reshape_keeps_need_no_division() -> None:
+    s0, s1 = symbol("s0"), symbol("s1")
+    assert reshaped((s0, const(6), s1), (s0, const(2), const(3), s1)) == (dim(0), dim(1) * 3 + dim(2), dim(3))
+    assert reshaped((s0, const(4), s1), (s0 * 4, const(1), s1)) == (dim(0) // const(4), dim(0) % const(4), dim(2))
+    assert reshaped((const(4), const(6), s1), (const(3), const(8), s1))[2] == dim(2)
+
+
 def test_a_view_of_a_dynamic_size_folds() -> None:
     module = converted("""
         func.func @f(%s0: index, %x: tensor<?x6xf32, #stepwell.layout<(s0, 6), (6, 1)>>)
@@ -548,6 +581,15 @@ def test_a_constant_that_is_returned_is_copied() -> None:
     assert len(kernels_of(module)) == 3
     results, _ = call(module, [])
     assert [result.tolist() for result in results] == [[1, 2], 7, [0.5, 0.5, 0.5]]
+
+
+def test_one_number_returned_twice_is_two_tensors() -> None:
+    module = converted("""
+        func.func @f() -> (tensor<3xf32>, tensor<3xf32>) {
+          %z = graph.full f32<0.0> : tensor<3xf32>
+          func.return %z, %z : tensor<3xf32>, tensor<3xf32>
+        }""")
+    assert len(kernels_of(module)) == 2
 
 
 def test_an_extern_takes_strided_views_and_computed_values_from_memory() -> None:

@@ -31,7 +31,7 @@ def place_along(
     size = sizes_of(op.operands[0].type)[along]
     source = kernel.values.source(index)
     if isinstance(source, Formula):
-        expr, domain = source.expr.substitute_dims(list(at)), kernel.values.domain(box)
+        expr, domain = source.expr.substitute_dims(list(at)), kernel.values.box(box).domain
         if domain.is_nonnegative(expr) and domain.is_less(expr, size):
             return expr
     value = kernel.cast(arith.ExtSIOp, kernel.read(index, at), i64)

@@ -60,7 +60,7 @@ class Guard:
 def _begin(values: Values, op: graph.GraphOp) -> tuple[Kernel, Domain]:
     kernel = Kernel.of(values, op)
     kernel.enter_parallel(op.sizes)
-    return kernel, values.domain(op.sizes)
+    return kernel, values.box(op.sizes).domain
 
 
 def pad(values: Values, op: graph.PadOp) -> Kernel:

@@ -7,9 +7,9 @@ from xdsl.ir import Operation, SSAValue
 
 from ....ir import graph, host
 from ....ir.expr import ZERO
-from ....ir.shapes import layout_of, sizes_of
+from ....ir.shapes import layout_of, sizes_of, strides_of
 from .kernels import Kernel
-from .sources import Element, Source, Values
+from .sources import Constant, Element, Formula, Source, Values
 from .views import offset_in_memory
 
 
@@ -34,7 +34,8 @@ class Memory(Values):
         """The memory that the value is part of, under another layout, where there is such a layout."""
         if not isinstance(source, Element):
             return None
-        offset = offset_in_memory(source, layout_of(value.type), self.domain(sizes_of(value.type)))
+        strides, layout = strides_of(source.tensor.type), layout_of(value.type)
+        offset = offset_in_memory(source.place, strides, layout, self.box(layout.sizes))
         if offset is None:
             return None
         if offset == ZERO and source.tensor.type == value.type:
@@ -51,7 +52,10 @@ class Memory(Values):
         return insert_where_made(value, kernel.op)
 
     def returned(self, value: SSAValue) -> SSAValue:
-        """A tensor for the caller, who may write to it: nothing that the compiled graph keeps."""
+        """A tensor for the caller, who may write to it: nothing that the compiled graph keeps, and no number that
+        stands for several results."""
+        if isinstance(self.sources.get(value), Constant | Formula):
+            return self.copy(value)
         tensor = self.tensor(value)
         root = tensor.owner.source if isinstance(tensor.owner, host.ViewOp) else tensor
         return self.copy(value) if isinstance(root.owner, graph.ConstantOp) else tensor

@@ -8,26 +8,47 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property, lru_cache
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
 from ....ir import loop
 from ....ir.dtypes import INT64
-from ....ir.expr import Domain, Expr, dim
+from ....ir.expr import Domain, Expr, Interval, dim
 from ....ir.graph.base import rank_of
 from ....ir.shapes import symbol_intervals
 from .conversion import convert
 from .scalars import Number, Scalars
+
+Symbols = tuple[tuple[str, Interval], ...]
+"""Names of size symbols and their guarded ranges."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """The indices below some sizes, and what is known of the symbols in these."""
+
+    sizes: tuple[Expr, ...]
+    symbols: Symbols
+
+    @cached_property
+    def domain(self) -> Domain:
+        return Domain(dict(enumerate(self.sizes)), dict(self.symbols))
+
+
+@lru_cache(maxsize=1 << 14)
+def composed(place: tuple[Expr, ...], view: tuple[Expr, ...], box: Box) -> tuple[Expr, ...]:
+    """A place over the dims of a value as one over those of its view; remembered, because layers repeat."""
+    return tuple(box.domain.simplify(expr.substitute_dims(view)) for expr in place)
 
 
 class Source(ABC):
     """The elements of a value, by expressions over its dims."""
 
     @abstractmethod
-    def through(self, view: Sequence[Expr], domain: Domain) -> Source:
-        """The elements of a view of the value, which finds index `view` over its own dims."""
+    def through(self, view: Sequence[Expr], box: Box) -> Source:
+        """The elements of a view of the value, whose index in a box lies at `view`."""
 
     @abstractmethod
     def read(self, scalars: Scalars, indices: tuple[SSAValue, ...], place: Sequence[Expr] | None) -> SSAValue:
@@ -57,8 +78,8 @@ class Element(Source):
     tensor: SSAValue
     place: tuple[Expr, ...]
 
-    def through(self, view: Sequence[Expr], domain: Domain) -> Source:
-        return Element(self.tensor, tuple(domain.simplify(expr) for expr in self._at(view)))
+    def through(self, view: Sequence[Expr], box: Box) -> Source:
+        return Element(self.tensor, composed(self.place, tuple(view), box))
 
     def _at(self, place: Sequence[Expr] | None) -> Sequence[Expr]:
         if place is None:
@@ -88,7 +109,7 @@ class Constant(Source):
     number: Number
     element: Attribute
 
-    def through(self, view: Sequence[Expr], domain: Domain) -> Source:
+    def through(self, view: Sequence[Expr], box: Box) -> Source:
         return self
 
     def read(self, scalars: Scalars, indices: tuple[SSAValue, ...], place: Sequence[Expr] | None) -> SSAValue:
@@ -102,8 +123,8 @@ class Formula(Source):
     expr: Expr
     element: Attribute
 
-    def through(self, view: Sequence[Expr], domain: Domain) -> Source:
-        return Formula(domain.simplify(self.expr.substitute_dims(list(view))), self.element)
+    def through(self, view: Sequence[Expr], box: Box) -> Source:
+        return Formula(composed((self.expr,), tuple(view), box)[0], self.element)
 
     def read(self, scalars: Scalars, indices: tuple[SSAValue, ...], place: Sequence[Expr] | None) -> SSAValue:
         expr = self.expr if place is None else self.expr.substitute_dims(list(place))
@@ -114,17 +135,16 @@ class Values:
     """The sources of a function's tensor values; a value that nobody described is a tensor in memory."""
 
     def __init__(self, function: FuncOp) -> None:
-        self.symbols = symbol_intervals(function)
+        self.symbols: Symbols = tuple(symbol_intervals(function).items())
         self.sources: dict[SSAValue, Source] = {}
 
     def source(self, value: SSAValue) -> Source:
         known = self.sources.get(value)
         return Element(value, identity(rank_of(value))) if known is None else known
 
-    def domain(self, sizes: Sequence[Expr]) -> Domain:
-        """What is known of indices into a box of these sizes."""
-        return Domain(dict(enumerate(sizes)), self.symbols)
+    def box(self, sizes: Sequence[Expr]) -> Box:
+        return Box(tuple(sizes), self.symbols)
 
     def is_nonempty(self, size: Expr) -> bool:
         """Whether a size is certainly at least 1."""
-        return self.domain(()).is_nonnegative(size - 1)
+        return self.box(()).domain.is_nonnegative(size - 1)

@@ -6,12 +6,13 @@ Also the way back: whether a map reads a tensor's memory just as another layout 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ....ir import graph
-from ....ir.expr import ONE, ZERO, Domain, Expr, contiguous_strides, delinearize, dim, exact_quotient, linearize
+from ....ir.expr import ONE, ZERO, Expr, contiguous_strides, delinearize, dim, exact_quotient, linearize
 from ....ir.shapes import Layout, layout_of, sizes_of
-from .sources import Element, identity
+from .sources import Box, identity
 
 Place = tuple[Expr, ...]
 
@@ -61,7 +62,8 @@ def _reshape(op: graph.ReshapeOp) -> Place:
     return reshaped(sizes_of(op.operand.type), op.sizes)
 
 
-def reshaped(sizes: Sequence[Expr], results: Sequence[Expr]) -> Place:
+@lru_cache(maxsize=1 << 14)
+def reshaped(sizes: Place, results: Place) -> Place:
     """Where the row-major index of a box of `results` lies in one of `sizes`, group of dims by group."""
     place = [ZERO] * len(sizes)
     for group, result_group in _groups(sizes, results):
@@ -72,29 +74,29 @@ def reshaped(sizes: Sequence[Expr], results: Sequence[Expr]) -> Place:
     return tuple(place)
 
 
-def _groups(sizes: Sequence[Expr], results: Sequence[Expr]) -> list[tuple[list[int], list[int]]]:
-    """The finest groups of neighbouring dims, those of size 1 left out, that hold equally many elements."""
+def _groups(sizes: Place, results: Place) -> list[tuple[list[int], list[int]]]:
+    """Groups of neighbouring dims, those of size 1 left out, that hold equally many elements: as fine as sizes show."""
     left = [position for position, size in enumerate(sizes) if size != ONE]
     right = [position for position, size in enumerate(results) if size != ONE]
     groups: list[tuple[list[int], list[int]]] = []
     while left and right:
         group, result_group = [left.pop(0)], [right.pop(0)]
         have, want = sizes[group[0]], results[result_group[0]]
-        while have != want:
-            if left and (exact_quotient(want, have) is not None or not right):
+        while have != want and (left or right):
+            if left and (not right or _may_be_less(have, want)):
                 group.append(left.pop(0))
                 have = have * sizes[group[-1]]
-            elif right and (exact_quotient(have, want) is not None or not left):
+            else:
                 result_group.append(right.pop(0))
                 want = want * results[result_group[-1]]
-            elif not left:  # sizes that are equal for reasons which expressions do not show
-                break
-            else:
-                group, left = group + left, []
-                result_group, right = result_group + right, []
-                break
         groups.append((group, result_group))
     return groups
+
+
+def _may_be_less(first: Expr, second: Expr) -> bool:
+    """Whether the first of two products of sizes needs more factors to become the second."""
+    difference = second - first
+    return difference.constant > 0 if difference.is_constant else exact_quotient(first, second) is None
 
 
 def _as_strided(op: graph.AsStridedOp) -> Place | None:
@@ -147,13 +149,14 @@ def place_in_operand(op: graph.ViewOp) -> Place | None:
 # -- from maps to memory -----------------------------------------------------------------------------
 
 
-def offset_in_memory(source: Element, layout: Layout, domain: Domain) -> Expr | None:
-    """From which element of its tensor on the source lies in memory with that layout; None where it does not."""
+@lru_cache(maxsize=1 << 14)
+def offset_in_memory(place: Place, strides: Place, layout: Layout, box: Box) -> Expr | None:
+    """From which element of a tensor with those strides on the elements at `place` lie in memory as in the layout;
+    None where they do not."""
     if ZERO in layout.sizes:
         return ZERO
     single = {position: ZERO for position, size in enumerate(layout.sizes) if size == ONE}
-    strides = layout_of(source.tensor.type).strides
-    offset = domain.simplify(linearize(source.place, strides).substitute_dims(single))
+    offset = box.domain.simplify(linearize(place, strides).substitute_dims(single))
     for position, stride in enumerate(layout.strides):
         if position not in single and offset.coefficient(position) != stride:
             return None
