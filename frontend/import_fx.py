@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import SymBool, SymFloat, SymInt, Tensor, fx
+from torch._higher_order_ops.effects import with_effects
 from torch._ops import OpOverload
 from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, IndexType, LocationAttr, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -25,14 +26,10 @@ from ..ir.dtypes import FLOAT64, is_native
 from ..ir.errors import FrontendError, StepwellError
 from ..ir.expr import Expr
 from ..ir.graph import (
-    Argument,
-    Arguments,
     ConstantOp,
     CopyIntoOp,
     DataAttr,
     ExternOp,
-    Named,
-    OperandRef,
     SizeOp,
     WeightOp,
 )
@@ -40,6 +37,7 @@ from ..ir.locations import file_line, source_lines
 from ..ir.shapes import SYMBOLS, SymbolAttr, tensor_type
 from .aten import TABLE
 from .builder import Declined, GraphBuilder, Value, WeakValue, element_for
+from .externs import CallArguments, HeldObject, effect_of, target_name
 from .scalars import number_value
 from .symbols import SizeSource, SymbolTable
 
@@ -147,13 +145,6 @@ def location_of(trace: str | None) -> LocationAttr:
 # -- the importer ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Object:
-    """An attribute of the FX module that has no text."""
-
-    name: str
-
-
 class _Importer:
     """The import of one graph."""
 
@@ -203,7 +194,9 @@ class _Importer:
         for known in self.symbols.ranges:
             self._argument(INDEX, known.name)
         for position, (node, value) in enumerate(zip(self.placeholders, self.inputs, strict=True)):
-            if isinstance(value, Tensor):
+            if _is_token(node):
+                self.values[node] = None
+            elif isinstance(value, Tensor):
                 arguments.append(TensorInput(position))
                 argument = self._argument(type_of(value, self.symbols), node.name)
                 self.values[node] = Value(self.builder, argument)
@@ -276,7 +269,7 @@ class _Importer:
         value = operator.attrgetter(name)(self.gm)
         if not isinstance(value, Tensor):
             self.objects[name] = value
-            return _Object(name)
+            return HeldObject(name)
         type_ = type_of(value, self.symbols)
         self.builder.begin(node, (type_,), location)
         constant = _small_constant(value)
@@ -296,6 +289,8 @@ class _Importer:
             self.builder.begin(node, (), location)
             return number_value(self.builder, result.node.expr)
         keywords = self._argument_value(node.kwargs)
+        if node.target is with_effects:
+            return self._ordered(node, location, arguments, keywords)
         if node.target is torch.ops.aten.copy_.default and node.args[0] in self.placeholders:
             return self._mutation(node, *arguments[:2], location)
         self.builder.begin(node, tuple(self._result_types(result)), location)
@@ -304,7 +299,7 @@ class _Importer:
                 return self._native(node, arguments, keywords)
             except Declined:
                 pass
-        return self._extern(node, arguments, keywords)
+        return self._extern(node, node.target, result, arguments, keywords)
 
     def _mutation(self, node: fx.Node, target: Value, value: Value, location: LocationAttr) -> Value:
         self.builder.begin(node, (target.ssa.type,), location)
@@ -362,54 +357,28 @@ class _Importer:
 
     # -- externs ---------------------------------------------------------------------------------
 
-    def _extern(self, node: fx.Node, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+    def _extern(self, node: fx.Node, target: Any, result: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """The eager op with all its arguments."""
-        inputs: list[SSAValue] = []
-        positional = tuple(self._extern_argument(argument, inputs) for argument in arguments)
-        named = tuple((name, self._extern_argument(argument, inputs)) for name, argument in keywords.items())
+        call = CallArguments(self.objects)
+        converted = call.convert(arguments, keywords)
         types = [type_ for type_ in self.builder.results if type_ is not None]
-        op = ExternOp.make(_target_name(node.target), inputs, Arguments(positional, named), types, _effect(node.target))
+        op = ExternOp.make(target_name(target), call.inputs, converted, types, effect_of(target))
         self.builder.append(op)
-        results = iter(op.results)
-        return self._extern_results(node, results)
+        values = iter(op.results)
 
-    def _extern_results(self, node: fx.Node, results: Iterator[SSAValue]) -> Any:
         def take(leaf: Any) -> Any:
             if isinstance(leaf, Tensor):
-                return self._named(Value(self.builder, next(results)), node)
+                return self._named(Value(self.builder, next(values)), node)
             return self._constant(leaf)
 
-        value = node.meta.get("val")
-        return [take(leaf) for leaf in value] if isinstance(value, tuple | list) else take(value)
+        return [take(leaf) for leaf in result] if isinstance(result, tuple | list) else take(result)
 
-    def _extern_argument(self, argument: Any, inputs: list[SSAValue]) -> Argument:
-        if isinstance(argument, Value):
-            inputs.append(argument.ssa)
-            return OperandRef(len(inputs) - 1, isinstance(argument, WeakValue))
-        if isinstance(argument, list):
-            return tuple(self._extern_argument(item, inputs) for item in argument)
-        if argument is None or isinstance(argument, Expr | bool | int | float | str):
-            return argument
-        for kind, class_ in _NAMED.items():
-            if isinstance(argument, class_):
-                return Named(kind, str(argument).removeprefix("torch."))
-        return self._object_argument(argument)
-
-    def _object_argument(self, argument: Any) -> Named:
-        """Something without a text, kept by a name of its own."""
-        if isinstance(argument, _Object):
-            return Named("object", argument.name)
-        name = f"object_{len(self.objects)}"
-        self.objects[name] = argument
-        return Named("object", name)
-
-
-_NAMED: dict[str, type] = {
-    "dtype": torch.dtype,
-    "device": torch.device,
-    "layout": torch.layout,
-    "memory_format": torch.memory_format,
-}
+    def _ordered(self, node: fx.Node, location: LocationAttr, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """`with_effects(token, op, …)` is a call of the op; its declared effect keeps its place, so that tokens,
+        which AOTAutograd passes as None, are not needed."""
+        result = node.meta["val"][1:]
+        self.builder.begin(node, tuple(self._result_types(result)), location)
+        return [None, *self._extern(node, node.args[1], result, arguments[2:], keywords)]
 
 
 def _on_one_device(node: fx.Node) -> bool:
@@ -460,28 +429,7 @@ def _gives_alias(target: Any) -> bool:
     return isinstance(target, OpOverload) and target.is_view
 
 
-def _target_name(target: Any) -> str:
-    if isinstance(target, OpOverload | torch._ops.OpOverloadPacket):
-        return str(target)
-    if isinstance(target, torch._ops.HigherOrderOperator):
-        return f"higher_order.{target.name()}"
-    return f"{target.__module__}.{target.__qualname__}"
-
-
-def _effect(target: Any) -> str | None:
-    """What the op does besides computing. What is not an ATen op may do anything."""
-    if not isinstance(target, OpOverload):
-        return None if getattr(target, "__module__", None) in ("_operator", "math") else "write"
-    if torch.Tag.nondeterministic_seeded in target.tags:
-        return "random"
-    pure = not target._schema.is_mutable and target.namespace in ("aten", "prims", "stepwell")
-    return None if pure and target.name() not in _ASSERTIONS else "write"
-
-
-_ASSERTIONS = {
-    "aten::_assert_async.msg",
-    "aten::_assert_async",
-    "aten::_assert_scalar",
-    "aten::_assert_tensor_metadata",
-    "aten::_print",
-}
+def _is_token(placeholder: fx.Node) -> bool:
+    """Whether the input only orders effects."""
+    users = placeholder.users
+    return bool(users) and all(user.target is with_effects and user.args[0] is placeholder for user in users)

@@ -150,10 +150,10 @@ class Evaluator:
         return torch.all(x, dim=op.reduced)
 
     def argmax(self, op: Any, x: Tensor) -> Tensor:
-        return x.argmax(op.reduced[0])
+        return (x.byte() if x.dtype == torch.bool else x).argmax(op.reduced[0])
 
     def argmin(self, op: Any, x: Tensor) -> Tensor:
-        return x.argmin(op.reduced[0])
+        return (x.byte() if x.dtype == torch.bool else x).argmin(op.reduced[0])
 
     def scan(self, op: Any, x: Tensor) -> Tensor:
         scan = torch.cumsum if op.combiner.data == "add" else torch.cumprod
