@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 
 from ...ir import graph, host, loop
 from ...ir.expr import dim
+from ...ir.graph.storages import storages_of
 from .graph.elementwise import elementwise
 from .graph.errors import not_convertible
 from .graph.externs import call_for, extern
@@ -116,6 +117,7 @@ class FunctionConverter:
     def __init__(self, function: FuncOp) -> None:
         self.block = function.body.block
         self.memory = Memory(function)
+        self.storages = storages_of(function)
         self.described: list[Operation] = []
 
     def run(self) -> None:
@@ -152,10 +154,13 @@ class FunctionConverter:
 
     def give_memory(self, op: Operation) -> None:
         """Gives an op that stays the tensors that it takes."""
-        tensor = self.memory.returned if isinstance(op, ReturnOp) else self.memory.tensor
-        for position, operand in enumerate(op.operands):
-            if (found := tensor(operand)) is not operand:
-                op.operands[position] = found
+        if isinstance(op, ReturnOp):
+            tensors = self.memory.results(op.operands, self.storages)
+        else:
+            tensors = [self.memory.tensor(operand) for operand in op.operands]
+        for position, (operand, tensor) in enumerate(zip(list(op.operands), tensors, strict=True)):
+            if tensor is not operand:
+                op.operands[position] = tensor
 
 
 class ConvertGraphToLoop(ModulePass):

@@ -592,6 +592,36 @@ def test_one_number_returned_twice_is_two_tensors() -> None:
     assert len(kernels_of(module)) == 2
 
 
+SHARING = """
+func.func @f(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>, TRANSPOSED)
+    attributes {{stepwell.storages = array<i64: {storages}>}} {{
+  %y = graph.exp %x : tensor<4x6xf32>
+  %t = graph.permute %y [1, 0] : (tensor<4x6xf32>) -> TRANSPOSED
+  func.return {results} : tensor<4x6xf32>, tensor<4x6xf32>, TRANSPOSED
+}}""".replace("TRANSPOSED", "tensor<6x4xf32, #stepwell.layout<(6, 4), (1, 6)>>")
+
+
+@pytest.mark.parametrize(
+    ("results", "storages", "copies"),
+    [
+        ("%y, %y, %t", "1, 1, 1", 0),  # one tensor and a view of it
+        ("%y, %y, %t", "1, 2, 3", 2),  # three equal computations that became one
+        ("%y, %y, %t", "1, 2, 1", 1),
+        ("%x, %y, %t", "0, 1, 1", 0),  # an argument that is returned
+        ("%x, %y, %t", "1, 2, 2", 1),  # x * 1, simplified
+        ("%x, %x, %t", "0, 2, 3", 1),
+    ],
+)
+def test_results_share_memory_just_as_in_eager(results: str, storages: str, copies: int) -> None:
+    module = converted(SHARING.format(results=results, storages=storages))
+    assert len(kernels_of(module)) == 1 + copies
+    x = np.arange(24, dtype="f4").reshape(4, 6)
+    found, _ = call(module, [x])
+    expected = {"%x": x, "%y": np.exp(x), "%t": np.exp(x).T}
+    for name, array in zip(results.split(", "), found, strict=True):
+        np.testing.assert_allclose(array, expected[name], rtol=1e-6)
+
+
 def test_an_extern_takes_strided_views_and_computed_values_from_memory() -> None:
     module = converted("""
         func.func @f(%x: tensor<4x6xf32>) -> tensor<6x6xf32> {

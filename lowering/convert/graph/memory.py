@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import UNKNOWN_LOC
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ....ir import graph, host
 from ....ir.expr import ZERO
@@ -44,28 +47,53 @@ class Memory(Values):
         return insert_where_made(value, view)
 
     def copy(self, value: SSAValue) -> SSAValue:
-        """A new tensor with the elements of a value, written where the value was made."""
-        assert isinstance(value.owner, graph.GraphOp)
-        kernel = Kernel.of(self, value.owner)
+        """A new tensor with the elements of a value, written where the value is made."""
+        maker = value.owner
+        name = maker.name.removeprefix("graph.") if isinstance(maker, graph.GraphOp) else "copy"
+        kernel = Kernel(self, name, value.type, UNKNOWN_LOC if isinstance(maker, Block) else maker.location)
         kernel.enter_parallel(sizes_of(value.type))
         kernel.write(kernel.read(value))
         return insert_where_made(value, kernel.op)
 
-    def returned(self, value: SSAValue) -> SSAValue:
-        """A tensor for the caller, who may write to it: nothing that the compiled graph keeps, and no number that
-        stands for several results."""
-        if isinstance(self.sources.get(value), Constant | Formula):
+    # -- results -----------------------------------------------------------------------------------
+
+    def results(self, values: Sequence[SSAValue], storages: Sequence[int] | None) -> list[SSAValue]:
+        """Tensors for the caller, who may write to them: nothing that the compiled graph keeps, and, as far as the
+        storages of the results are known, no memory that eager would not share."""
+        owners: dict[SSAValue, int] = {}
+        found: list[SSAValue] = []
+        for position, value in enumerate(values):
+            tensor = self._result(value)
+            if storages is not None:
+                root = root_of(tensor)
+                number = root.index if isinstance(root, BlockArgument) else storages[position]
+                if owners.setdefault(root, number) != storages[position]:
+                    tensor = self.copy(value)
+            found.append(tensor)
+        return found
+
+    def _result(self, value: SSAValue) -> SSAValue:
+        if isinstance(self.sources.get(value), Constant | Formula):  # which may stand for several results
             return self.copy(value)
         tensor = self.tensor(value)
-        root = tensor.owner.source if isinstance(tensor.owner, host.ViewOp) else tensor
-        return self.copy(value) if isinstance(root.owner, graph.ConstantOp) else tensor
+        return self.copy(value) if isinstance(root_of(tensor).owner, graph.ConstantOp) else tensor
+
+
+def root_of(tensor: SSAValue) -> SSAValue:
+    """The tensor whose memory a view shows."""
+    while isinstance(tensor.owner, host.ViewOp):
+        tensor = tensor.owner.source
+    return tensor
 
 
 def insert_where_made(value: SSAValue, op: Operation) -> SSAValue:
-    """Inserts an op after the one that made the value; its result."""
+    """Inserts an op after the one that made the value, or at the start of the function; its result."""
     maker = value.owner
-    assert isinstance(maker, Operation)
-    assert maker.parent is not None
-    op.location = maker.location
-    maker.parent.insert_op_after(op, maker)
+    if isinstance(maker, Block):
+        assert maker.first_op is not None
+        maker.insert_op_before(op, maker.first_op)
+    else:
+        assert maker.parent is not None
+        op.location = maker.location
+        maker.parent.insert_op_after(op, maker)
     return op.results[0]
