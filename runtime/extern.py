@@ -9,9 +9,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from ..ir.dtypes import dtype_name
 from ..ir.errors import BackendError
-from ..ir.graph.attributes import Named
+from ..ir.graph.attributes import DataAttr, Named
 
 
 def draw_seed(device: torch.device) -> Tensor:
@@ -83,6 +85,15 @@ _NAMED: dict[str, Callable[[str], Any]] = {
 def named_object(named: Named, objects: Mapping[str, Any]) -> Any:
     """The object that an argument names: one of torch's, or one that the graph holds."""
     return objects[named.name] if named.kind == "object" else _NAMED[named.kind](named.name)
+
+
+def constant_tensor(value: DataAttr, sizes: Sequence[int]) -> Tensor:
+    """A tensor of the given elements; a real one, although AOTAutograd compiles under a mode that makes fakes."""
+    dtype = getattr(torch, dtype_name(value.element))
+    with unset_fake_temporarily():
+        if not value.data.data:
+            return torch.empty(tuple(sizes), dtype=dtype)
+        return torch.frombuffer(bytearray(value.data.data), dtype=dtype).reshape(tuple(sizes))
 
 
 def with_strides(tensor: Tensor, sizes: Sequence[int], strides: Sequence[int]) -> Tensor:

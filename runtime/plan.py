@@ -26,7 +26,7 @@ from ..ir.expr import ZERO
 from ..ir.graph.attributes import Named
 from ..ir.locations import location_text
 from ..ir.shapes import symbol_ranges
-from .extern import DIRECT, named_object, resolve, result_shape, tensors_of, with_strides
+from .extern import DIRECT, constant_tensor, named_object, resolve, result_shape, tensors_of, with_strides
 from .memory import MIN_POOLED_BYTES, Pool
 from .python_text import Names, argument_text, expr_text, list_text, sizes_text, tuple_text
 from .stretch import KernelCode, StretchCall, raise_error, separate
@@ -218,9 +218,8 @@ class PlanWriter:
     def constant(self, op: host.ConstantOp) -> None:
         type_ = op.buffer.type
         assert isinstance(type_, host.BufferType)
-        sizes = [size.constant for size in type_.sizes]
-        value = torch.frombuffer(bytearray(op.value.data.data), dtype=getattr(torch, dtype_name(type_.element)))
-        self.values[op.buffer] = self.bind(op.buffer.name_hint or "constant", value.reshape(sizes), op)
+        value = constant_tensor(op.value, [size.constant for size in type_.sizes])
+        self.values[op.buffer] = self.bind(op.buffer.name_hint or "constant", value, op)
 
     # -- calls ------------------------------------------------------------------------------------
 

@@ -63,6 +63,15 @@ def test_externs_run_between_kernels() -> None:
         assert torch.equal(found, wanted)
 
 
+@pytest.mark.parametrize("values", [[1, 2, 3], [0.5, float("nan"), -0.0], [True, False, True], []])
+def test_tensors_made_in_the_function_are_constants(values: list[Any]) -> None:
+    def constant(x: Tensor) -> Tensor:
+        return torch.cat([torch.tensor(values).to(x.dtype), x])
+
+    x = torch.randn(3)
+    torch.testing.assert_close(compiled(constant)(x), constant(x), rtol=0, atol=0, equal_nan=True)
+
+
 def test_no_output_at_all() -> None:
     def store(x: Tensor) -> None:
         x.add_(1)
