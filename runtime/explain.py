@@ -6,9 +6,10 @@ Compiles anew and looks on; what runs later is not changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -124,13 +125,17 @@ def _tables(graph: ExplainedGraph) -> Iterator[Table]:
     kernels = Table("kernel", "runs", "ops", "MiB", "source", title=title, title_justify="left")
     for kernel in graph.kernels:
         size = f"{kernel.bytes / 2**20:.2f}"
-        kernels.add_row(kernel.name, str(kernel.launches), _counted(kernel.ops), size, "\n".join(kernel.lines))
+        kernels.add_row(kernel.name, str(kernel.launches), _counted(kernel.ops), size, _places(kernel.lines))
     yield kernels
     if graph.externs:
-        externs = Table("extern", "why", "source")
-        for extern in graph.externs:
-            externs.add_row(extern.target, extern.why, "\n".join(extern.lines))
+        externs = Table("extern", "calls", "why", "source")
+        for extern, calls in Counter(graph.externs).items():
+            externs.add_row(extern.target, str(calls), extern.why, _places(extern.lines))
         yield externs
+
+
+def _places(lines: tuple[str, ...]) -> str:
+    return "\n".join(Path(line).name for line in lines)
 
 
 def _counted(names: tuple[str, ...]) -> str:
@@ -213,20 +218,25 @@ def _kernels(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> Iterator[
     loops = [op for op in modules["fused"].walk() if isinstance(op, loop.KernelOp)]
     runs = [run for op in _host_ops(compiled.module) if isinstance(op, host.StretchOp) for run in op.runs]
     for kernel in compiled.kernels:
-        places = [at for at, op in enumerate(launches) if op.kernel.root_reference.data == kernel.name]
-        first = launches[places[0]].location
-        lines = tuple(dict.fromkeys(line for at in places for line in source_lines(launches[at].location)))
-        members = [op for op in _graph_ops(modules["graph"]) if _numbers(op.location) & _numbers(first)]
+        bodies = [
+            body for body, op in zip(loops, launches, strict=True) if op.kernel.root_reference.data == kernel.name
+        ]
+        numbers = {number for op in bodies[0].walk() for number in _numbers(op.location)}
+        members = [op for op in _graph_ops(modules["graph"]) if _numbers(op.location) & numbers]
         yield ExplainedKernel(
             kernel.name,
-            len(places),
+            len(bodies),
             tuple(map(_short_name, members)),
-            lines,
+            _lines(op for body in bodies for op in body.walk()),
             next((_span(run) for run in runs if run.kernel_name == kernel.name), 0),
             "\n".join(map(ir_text, members)),
-            ir_text(loops[places[0]]),
+            ir_text(bodies[0]),
             kernel,
         )
+
+
+def _lines(ops: Iterable[Operation]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(line for op in ops for line in source_lines(op.location)))
 
 
 def _span(run: host.RunOp) -> int:
@@ -239,7 +249,7 @@ def _span(run: host.RunOp) -> int:
 def _externs(module: ModuleOp) -> Iterator[ExplainedExtern]:
     for op in _host_ops(module):
         if isinstance(op, host.ExternOp):
-            yield ExplainedExtern(op.target.data, tuple(dict.fromkeys(source_lines(op.location))), _why(op))
+            yield ExplainedExtern(op.target.data, _lines([op]), _why(op))
 
 
 def _why(op: host.ExternOp) -> str:
