@@ -1,4 +1,4 @@
-"""Writes the text of one LLVM function: nested scopes, structured loops and branches, code placed where it is invariant.
+"""Writes the text of one LLVM function: nested scopes, structured loops and branches, code where it is invariant.
 
 Text, not an object model, because LLVM parses a line in about 1 µs while building it through llvmlite costs 20.
 This module knows LLVM's syntax and nothing of tile operations.
@@ -194,11 +194,8 @@ class Builder:
         body: Callable[[str, Sequence[str]], Sequence[str]],
         *,
         entered: bool = False,
-    ) -> tuple[list[str], str]:
-        """A loop over `low, low + step, … < high` that carries values; `entered` says that it runs at least once.
-
-        Returns the carried values and the index after the last iteration.
-        """
+    ) -> list[str]:
+        """A loop over `low, low + step, … < high` that carries values; `entered` says that it runs at least once."""
         head, exit_, index = self.fresh("loop"), self.fresh("done"), self.fresh("%i")
         carried = [self.fresh("%carried") for _ in inits]
         inner = self._push(head)
@@ -220,14 +217,10 @@ class Builder:
         self.effect(f"br i1 {more}, label %{head}, label %{exit_}")
         self._label(exit_)
         if entered:
-            return self._exported([*yielded, following])
-        return self._exported(
-            [self._join(type_, (init, entry), (next_, latch)) for type_, _, init, next_ in (*phis[1:], phis[0])]
-        )
+            return self._exported(yielded)
+        return [self._join(type_, (init, entry), (next_, latch)) for type_, _, init, next_ in phis[1:]]
 
-    def conditional(
-        self, condition: str, otherwise: Sequence[Typed], body: Callable[[], Sequence[str]]
-    ) -> list[str]:
+    def conditional(self, condition: str, otherwise: Sequence[Typed], body: Callable[[], Sequence[str]]) -> list[str]:
         """The values of `body` where the condition holds, else the given ones."""
         then, exit_ = self.fresh("then"), self.fresh("join")
         inner = self._push(then)
@@ -261,15 +254,13 @@ class Builder:
         edges = ", ".join(f"[ {operand}, %{label} ]" for operand, label in incoming)
         return self.value(f"phi {type_} {edges}")
 
-    def _exported(self, values: list[str]) -> tuple[list[str], str]:
-        """Values of a loop as seen after it, its index last."""
+    def _exported(self, values: Sequence[str]) -> list[str]:
+        """Values of a loop as seen after it."""
         self.depths.update({value: len(self.scopes) - 1 for value in values if value[0] == "%"})
-        return values[:-1], values[-1]
+        return list(values)
 
 
 def _carry(inits: Sequence[Typed], carried: Sequence[str], yielded: Sequence[str]) -> list[tuple[str, str, str, str]]:
     return [
-        (type_, name, init, following)
-        for (type_, init), name, following in zip(inits, carried, yielded, strict=True)
+        (type_, name, init, following) for (type_, init), name, following in zip(inits, carried, yielded, strict=True)
     ]
-

@@ -44,9 +44,7 @@ def narrow(b: Builder, block: Block, piece: str) -> str:
     rounded = b.value(f"add {words.text} {bits}, {bias}")
     shifted = b.value(f"lshr {words.text} {rounded}, {words.constant(16)}")
     nan = b.value(f"fcmp uno {floats.text} {piece}, {piece}")
-    kept = b.value(
-        f"select {block.mask.text} {nan}, {words.text} {words.constant(0x7FC0)}, {words.text} {shifted}"
-    )
+    kept = b.value(f"select {block.mask.text} {nan}, {words.text} {words.constant(0x7FC0)}, {words.text} {shifted}")
     return convert(b, "trunc", words, block, kept)
 
 
@@ -60,9 +58,7 @@ def _round_to_odd(b: Builder, block: Block, piece: str) -> str:
     magnitudes = [b.intrinsic("fabs", doubles, value) for value in (back, piece)]
     beyond = b.value(f"fcmp ogt {doubles.text} {magnitudes[0]}, {magnitudes[1]}")
     excess, sticky = (convert(b, "zext", block.mask, words, mask) for mask in (beyond, inexact))
-    towards_zero = b.value(
-        f"sub {words.text} {convert(b, 'bitcast', floats, words, nearest)}, {excess}"
-    )
+    towards_zero = b.value(f"sub {words.text} {convert(b, 'bitcast', floats, words, nearest)}, {excess}")
     return convert(b, "bitcast", words, floats, b.value(f"or {words.text} {towards_zero}, {sticky}"))
 
 

@@ -69,8 +69,8 @@ def transposed(e: Emitter, block: Block, pieces: Pieces) -> Pieces:
     one; after log2 n stages rows and columns have changed places."""
     rows, columns = block.shape
     target = block_of(block.element, (columns, rows))
-    if set(pieces) <= set(ALWAYS):
-        return (target.splat("true"),) * columns
+    if pieces[0].startswith("splat") and len(set(pieces)) == 1:
+        return pieces[:1] * columns
     if rows & (rows - 1) or columns & (columns - 1) or columns == 1:
         lanes = [_lanes(e, block.piece, piece) for piece in pieces]
         return tuple([e.assemble(target.piece, column) for column in zip(*lanes, strict=True)])
@@ -91,7 +91,8 @@ def _regrouped(e: Emitter, block: Block, pieces: Pieces, lanes: int) -> Pieces:
     """The same elements in order, in pieces of another power of two of lanes."""
     while block.lanes < lanes:
         whole = range(2 * block.lanes)
-        pieces = tuple([e.shuffle(block, *pieces[at : at + 2], whole) for at in range(0, len(pieces), 2)])
+        pairs = zip(pieces[::2], pieces[1::2], strict=True)
+        pieces = tuple([e.shuffle(block, first, second, whole) for first, second in pairs])
         block = block_of(block.element, (2 * block.lanes,))
     if block.lanes == lanes:
         return pieces

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from ...ir import tile
-from ...ir.expr import ZERO, Expr, mod
+from ...ir.expr import ZERO, Expr, minimum, mod
 from .blocks import BOOL, block_of
 from .builder import Typed
 from .emitter import Emitter, Table
@@ -45,42 +45,44 @@ class _Loop:
         self.every = block_of(BOOL, (op.lanes,)).constant(1)
 
     def emit(self) -> None:
-        rest = ZERO if self.mask is None else mod(self.high - self.low, self.lanes)
-        values, index = self.blocks(self.high - rest, self.inits)
-        self.bind(self.op.results, self.rest(rest, index, values) if rest.terms else values)
+        extent = self.high - self.low
+        rest = ZERO if self.mask is None or _is_empty(extent) else mod(extent, self.lanes)
+        values = self.whole_blocks(extent - rest, self.inits)
+        self.bind(self.op.results, self.incomplete_block(extent, rest, values) if rest.terms else values)
 
-    def blocks(self, high: Expr, values: list[str]) -> tuple[list[str], str]:
-        """Runs the body on whole blocks; returns what it carries and the index that follows."""
-        e, extent = self.e, high - self.low
-        trips = -(-extent.constant // self.lanes) if extent.is_constant else None
-        low = e.expressions.emit(self.low, self.indices)
-        if trips is not None and trips <= 0:
-            return values, low
-        if trips == 1:
-            values = self.body(low, self.every, values)
-            return values, e.expressions.emit(self.low + self.lanes, self.indices)
+    def whole_blocks(self, extent: Expr, values: list[str]) -> list[str]:
+        """Runs the body on blocks without a mask; what it carries."""
+        e = self.e
+        if _is_empty(extent):
+            return values
+        low = self.value(self.low)
+        if extent.is_constant and extent.constant <= self.lanes:
+            return self.body(low, self.every, values)
         return e.loop(
             low,
-            e.expressions.emit(high, self.indices),
+            self.value(self.low + extent),
             self.lanes,
             self.typed(values),
             lambda index, carried: self.body(index, self.every, carried),
-            entered=trips is not None,
+            entered=extent.is_constant,
         )
 
-    def rest(self, extent: Expr, index: str, values: list[str]) -> list[str]:
-        """Runs the body on the last, incomplete block, if there is one."""
+    def incomplete_block(self, extent: Expr, rest: Expr, values: list[str]) -> list[str]:
+        """Runs the body on the last lanes, if there are any; what it carries."""
         e = self.e
+        if not e.expressions.is_nonnegative(extent, self.indices):
+            rest = minimum(rest, extent)
+        index, remaining = self.value(self.high - rest), self.value(rest)
 
         def body() -> list[str]:
             return self.body(index, e.first_lanes(self.lanes, remaining), values)
 
-        if extent.is_constant:
-            remaining = str(extent.constant)
+        if rest.is_constant:
             return body()
-        high = e.expressions.emit(self.high, self.indices)
-        remaining = e.pure(f"sub nsw i64 {high}, {index}", high, index)
         return e.conditional(e.value(f"icmp sgt i64 {remaining}, 0"), self.typed(values), body)
+
+    def value(self, expr: Expr) -> str:
+        return self.e.expressions.emit(expr, self.indices)
 
     def body(self, index: str, mask: str, values: Sequence[str]) -> list[str]:
         """Emits the body for one index; the values that it yields."""
@@ -106,6 +108,10 @@ class _Loop:
         for target, block in zip(targets, self.types, strict=True):
             self.e.values[target] = tuple(values[at : at + block.rows])
             at += block.rows
+
+
+def _is_empty(extent: Expr) -> bool:
+    return extent.is_constant and extent.constant <= 0
 
 
 def _emit_yield(e: Emitter, op: tile.YieldOp) -> None:

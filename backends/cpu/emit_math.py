@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import math
 from xdsl.ir import Operation
 
@@ -67,7 +69,7 @@ def _integer_power(e: Emitter, block: Block, base: str, exponent: str) -> str:
         zeros = e.value(f"zext {scalar} {zeros} to i64")
     bits = e.value(f"sub i64 {block.element.bits}, {zeros}")
 
-    def body(_: str, carried: list[str]) -> list[str]:
+    def body(_: str, carried: Sequence[str]) -> Sequence[str]:
         result, square, left = carried
         odd = e.value(f"trunc {text} {left} to {block.mask.text}")
         factor = choose(e, block, odd, square, one)
@@ -77,7 +79,7 @@ def _integer_power(e: Emitter, block: Block, base: str, exponent: str) -> str:
             e.value(f"lshr {text} {left}, {one}"),
         ]
 
-    (power, _, _), _ = e.loop("0", bits, 1, [(text, one), (text, base), (text, exponent)], body)
+    power, _, _ = e.loop("0", bits, 1, [(text, one), (text, base), (text, exponent)], body)
     unit = compare(e, block, "ule", e.value(f"add {text} {base}, {one}"), block.constant(2))  # -1, 0 or 1
     reciprocal = choose(e, block, unit, power, block.constant(0))
     return choose(e, block, compare(e, block, "slt", exponent, block.constant(0)), reciprocal, power)

@@ -1,163 +1,20 @@
-"""Memory operations: accesses by the strides of lanes, gathers, scatters, scratch, and error records.
-
-A mask constant that includes every lane makes plain vector accesses. An excluded lane is never accessed.
-"""
+"""Memory operations: accesses by the strides of lanes, gathers, scatters, scratch, and error records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from ...ir import tile
 from ...ir.errors import BackendError
 from ...ir.locations import location_text
-from .blocks import ALWAYS, BOOL, INT64, Block, Pieces, block_of
-from .convert import from_memory, to_memory
-from .emit_arith import both, choose, negate_mask
+from .blocks import ALWAYS, INT64, Block, Pieces, block_of
+from .emit_arith import both, negate_mask
 from .emit_blocks import transposed
-from .emit_reduce import combine
 from .emitter import Emitter, Table, unsupported
+from .lanes import Lanes, guarded, load, store
 
 SCRATCH_BYTES = 256 << 10
 """The most memory of one scratch buffer; it lies on a thread's stack."""
-
-
-# -- one piece ---------------------------------------------------------------------------------------
-
-
-class Lanes(NamedTuple):
-    """Where the lanes of one piece lie: at `address + lane * stride`, or at `address + offsets[lane]`."""
-
-    block: Block
-    address: str
-    stride: str = ""
-    offsets: str = ""
-
-    @property
-    def pointer(self) -> tuple[str, str]:
-        return f"ptr align {self.block.element.bytes}", self.address
-
-    def pointers(self, e: Emitter) -> tuple[str, str]:
-        """The addresses of all lanes as a vector."""
-        block = self.block
-        text = f"getelementptr {block.element.memory}, ptr {self.address}, <{block.lanes} x i64> {self.lane_offsets(e)}"
-        return f"<{block.lanes} x ptr> align {block.element.bytes}", e.value(text)
-
-    def lane_offsets(self, e: Emitter) -> str:
-        if self.offsets:
-            return self.offsets
-        numbers = block_of(INT64, (self.block.lanes,))
-        lanes, steps = e.lane_numbers(numbers), e.splat(numbers, self.stride)
-        return e.pure(f"mul {numbers.text} {lanes}, {steps}", lanes, steps)
-
-
-def _load(e: Emitter, lanes: Lanes, mask: str, other: str) -> str:
-    """The lanes as they lie in registers."""
-    block = lanes.block
-    return from_memory(e, block, _load_stored(e, lanes, mask, to_memory(e, block, other)))
-
-
-def _load_stored(e: Emitter, lanes: Lanes, mask: str, other: str) -> str:
-    block = lanes.block.stored
-    if not block.lanes:
-        return _load_scalar(e, lanes, mask, other)
-    if lanes.stride == "0":
-        found = _load_scalar(e, lanes, mask if mask in ALWAYS else e.any_lane(mask, block.lanes), other)
-        return choose(e, block, mask, e.splat(block, found), other)
-    if lanes.stride == "1":
-        if mask in ALWAYS:
-            return e.value(f"load {block.text}, ptr {lanes.address}, align {block.element.bytes}")
-        name, pointer = f"llvm.masked.load.{block.suffix}.p0", lanes.pointer
-    else:
-        name, pointer = f"llvm.masked.gather.{block.suffix}.v{block.lanes}p0", lanes.pointers(e)
-    return e.call(block.text, name, pointer, (block.mask.text, mask), (block.text, other))
-
-
-def _load_scalar(e: Emitter, lanes: Lanes, mask: str, other: str) -> str:
-    """One element, where the mask holds."""
-    element = lanes.block.element
-    load = f"load {element.memory}, ptr {lanes.address}, align {element.bytes}"
-    if mask in ALWAYS:
-        return e.value(load)
-    scalar = other if not lanes.block.lanes else block_of(element, ()).stored.constant(0)
-    return e.conditional(mask, [(element.memory, scalar)], lambda: [e.value(load)])[0]
-
-
-def _store(e: Emitter, lanes: Lanes, mask: str, value: str, combiner: str | None) -> None:
-    """Stores the lanes that the mask includes; lanes that may meet in one place act one by one."""
-    block = lanes.block
-    if not block.lanes:
-        _guarded(e, mask, lambda: _store_scalar(e, block, lanes.address, value, combiner))
-    elif lanes.stride == "0" or (lanes.offsets and combiner) or not lanes.stride == "1" and block.element.bits < 32:
-        _store_in_order(e, lanes, mask, value, combiner)
-    else:
-        _store_lanes(e, lanes, mask, _combined(e, lanes, mask, value, combiner))
-
-
-def _combined(e: Emitter, lanes: Lanes, mask: str, value: str, combiner: str | None) -> str:
-    if combiner is None:
-        return value
-    found = _load(e, lanes, mask, lanes.block.constant(0))
-    return combine(e, combiner, lanes.block, (found,), (value,))[0]
-
-
-def _store_lanes(e: Emitter, lanes: Lanes, mask: str, value: str) -> None:
-    block = lanes.block.stored
-    stored = to_memory(e, lanes.block, value)
-    if lanes.stride == "1" and mask in ALWAYS:
-        e.effect(f"store {block.text} {stored}, ptr {lanes.address}, align {block.element.bytes}")
-        return
-    if lanes.stride == "1":
-        name, pointer = f"llvm.masked.store.{block.suffix}.p0", lanes.pointer
-    else:
-        name, pointer = f"llvm.masked.scatter.{block.suffix}.v{block.lanes}p0", lanes.pointers(e)
-    e.call_effect(name, (block.text, stored), pointer, (block.mask.text, mask))
-
-
-def _store_scalar(e: Emitter, block: Block, address: str, value: str, combiner: str | None) -> None:
-    combined = _combined(e, Lanes(block, address), "true", value, combiner)
-    text = f"{block.stored.text} {to_memory(e, block, combined)}"
-    e.effect(f"store {text}, ptr {address}, align {block.element.bytes}")
-
-
-def _store_in_order(e: Emitter, lanes: Lanes, mask: str, value: str, combiner: str | None) -> None:
-    """A loop over lanes, which first go to the stack."""
-    block, numbers = lanes.block, block_of(INT64, (lanes.block.lanes,))
-    scalar = block_of(block.element, ())
-    values, offsets = _spilled(e, block, value), _spilled(e, numbers, lanes.lane_offsets(e))
-    masks = "" if mask in ALWAYS else _spilled(e, block.mask, mask)
-
-    def store(lane: str) -> None:
-        offset = _load(e, Lanes(block_of(INT64, ()), e.offset("i64", offsets, lane)), "true", "0")
-        element = _load(e, Lanes(scalar, e.offset(scalar.element.memory, values, lane)), "true", "0")
-        _store_scalar(e, scalar, e.offset(scalar.element.memory, lanes.address, offset), element, combiner)
-
-    def body(lane: str, _: Sequence[str]) -> Sequence[str]:
-        included = _load(e, Lanes(block_of(BOOL, ()), e.offset("i8", masks, lane)), "true", "false") if masks else "true"
-        _guarded(e, included, lambda: store(lane))
-        return ()
-
-    e.loop("0", str(block.lanes), 1, (), body, entered=True)
-
-
-def _spilled(e: Emitter, block: Block, piece: str) -> str:
-    """The address of an array that holds the lanes; one array per type serves all."""
-    address = e.local(block.suffix, block.element.memory, block.lanes)
-    _store_lanes(e, Lanes(block, address, "1"), "true", piece)
-    return address
-
-
-def _guarded(e: Emitter, mask: str, effect: Callable[[], None]) -> None:
-    """Runs `effect` where a scalar mask holds."""
-
-    def body() -> Sequence[str]:
-        effect()
-        return ()
-
-    if mask in ALWAYS:
-        effect()
-    else:
-        e.conditional(mask, (), body)
 
 
 # -- blocks ------------------------------------------------------------------------------------------
@@ -193,15 +50,9 @@ def _base(
     return address, [e.expressions.emit(stride) for stride in op.lane_strides]
 
 
-def _is_column_major(block: Block, strides: Sequence[str], masks: Pieces) -> bool:
+def _is_column_major(block: Block, strides: Sequence[str]) -> bool:
     """Whether columns are contiguous and rows are not, so that the transposed block is accessed."""
-    return (
-        len(strides) == 2
-        and strides[0] == "1"
-        and strides[1] not in ("0", "1")
-        and all(mask in ALWAYS for mask in masks)
-        and all(size & (size - 1) == 0 for size in block.shape)
-    )
+    return len(strides) == 2 and strides[0] == "1" and strides[1] not in ("0", "1")
 
 
 def _emit_load(e: Emitter, op: tile.LoadOp) -> None:
@@ -209,26 +60,29 @@ def _emit_load(e: Emitter, op: tile.LoadOp) -> None:
     block, ((buffer,), indices, mask, other) = e.block(result.type), e.operand_groups(op)
     address, strides = _base(e, op, block, buffer, indices)
     masks, others = _masks(mask, block), _others(other, block)
-    if _is_column_major(block, strides, masks):
-        flipped = block_of(block.element, block.shape[::-1])
-        columns = _rows(e, flipped, address, strides[::-1])
-        pieces = tuple([_load(e, lanes, flipped.mask.constant(1), flipped.constant(0)) for lanes in columns])
-        e.values[result] = transposed(e, flipped, pieces)
+    if not _is_column_major(block, strides):
+        e.values[result] = _load_rows(e, block, address, strides, masks, others)
         return
+    flipped = block_of(block.element, block.shape[::-1])
+    masks, others = transposed(e, block.mask, masks), transposed(e, block, others)
+    columns = _load_rows(e, flipped, address, strides[::-1], masks, others)
+    e.values[result] = transposed(e, flipped, columns)
+
+
+def _load_rows(e: Emitter, block: Block, address: str, strides: Sequence[str], masks: Pieces, others: Pieces) -> Pieces:
     rows = zip(_rows(e, block, address, strides), masks, others, strict=True)
-    e.values[result] = tuple([_load(e, *row) for row in rows])
+    return tuple([load(e, *row) for row in rows])
 
 
 def _emit_store(e: Emitter, op: tile.StoreOp) -> None:
     block, ((pieces,), (buffer,), indices, mask) = e.block(op.operands[0].type), e.operand_groups(op)
     address, strides = _base(e, op, block, buffer, indices)
     masks = _masks(mask, block)
-    if _is_column_major(block, strides, masks):
-        pieces = transposed(e, block, pieces)
+    if _is_column_major(block, strides):
+        pieces, masks = transposed(e, block, pieces), transposed(e, block.mask, masks)
         block, strides = block_of(block.element, block.shape[::-1]), strides[::-1]
-        masks = (block.mask.constant(1),) * block.rows
     for row in zip(_rows(e, block, address, strides), masks, pieces, strict=True):
-        _store(e, *row, combiner=_combiner(op))
+        store(e, *row, combiner=_combiner(op))
 
 
 def _combiner(op: tile.StoreOp | tile.ScatterOp) -> str | None:
@@ -244,14 +98,14 @@ def _scattered(e: Emitter, block: Block, buffer: str, offsets: Pieces) -> list[L
 def _emit_gather(e: Emitter, op: tile.GatherOp) -> None:
     block, ((buffer,), (offsets,), mask, other) = e.block(op.result.type), e.operand_groups(op)
     rows = zip(_scattered(e, block, buffer[0], offsets), _masks(mask, block), _others(other, block), strict=True)
-    e.values[op.result] = tuple([_load(e, *row) for row in rows])
+    e.values[op.result] = tuple([load(e, *row) for row in rows])
 
 
 def _emit_scatter(e: Emitter, op: tile.ScatterOp) -> None:
     block, ((pieces,), (buffer,), (offsets,), mask) = e.block(op.value.type), e.operand_groups(op)
     rows = zip(_scattered(e, block, buffer[0], offsets), _masks(mask, block), pieces, strict=True)
     for row in rows:
-        _store(e, *row, combiner=_combiner(op))
+        store(e, *row, combiner=_combiner(op))
 
 
 def _emit_scratch(e: Emitter, op: tile.ScratchOp) -> None:
@@ -284,14 +138,18 @@ def _emit_assert(e: Emitter, op: tile.AssertOp) -> None:
     if block.element.is_float:
         raise unsupported(op, "an integer value")
     e.module.define("stepwell.record", _RECORD)
-    for condition, value, mask in zip(conditions, values, _masks(mask, block), strict=True):
-        if condition not in ALWAYS:
-            failed = both(e, block.mask, negate_mask(e, block.mask, condition), mask)
-            any_failed = e.any_lane(failed, block.lanes)
-            _guarded(e, any_failed, lambda: _record(e, op, block.piece, failed, value))
+    for row in zip(conditions, values, _masks(mask, block), strict=True):
+        _check(e, block.piece, op.code.value.data, *row)
 
 
-def _record(e: Emitter, op: tile.AssertOp, block: Block, failed: str, value: str) -> None:
+def _check(e: Emitter, block: Block, code: int, condition: str, value: str, mask: str) -> None:
+    if condition in ALWAYS:
+        return
+    failed = both(e, block.mask, negate_mask(e, block.mask, condition), mask)
+    guarded(e, e.any_lane(failed, block.lanes), lambda: _record(e, block, code, failed, value))
+
+
+def _record(e: Emitter, block: Block, code: int, failed: str, value: str) -> None:
     """Records the value of the first lane that failed."""
     if block.lanes:
         bits = f"i{block.lanes}"
@@ -300,7 +158,7 @@ def _record(e: Emitter, op: tile.AssertOp, block: Block, failed: str, value: str
         value = e.value(f"extractelement {block.text} {value}, {bits} {lane}")
     if block.element is not INT64:
         value = e.value(f"sext {block.element.register} {value} to i64")
-    e.effect(f"call void @stepwell.record(ptr {e.error}, i64 {op.code.value.data}, i64 {value})")
+    e.effect(f"call void @stepwell.record(ptr {e.error}, i64 {code}, i64 {value})")
 
 
 MEMORY: Table = {

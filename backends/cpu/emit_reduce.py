@@ -48,7 +48,8 @@ def _extremal_pair(order: str) -> Combine:
 
     def combine(e: Emitter, block: Block, first: Group, second: Group) -> Group:
         indices, mask = block.of(INT64), block.mask
-        better, equal = (_better_float if block.element.is_float else _better_integer)(e, block, order, first[0], second[0])
+        compare_keys = _better_float if block.element.is_float else _better_integer
+        better, equal = compare_keys(e, block, order, first[0], second[0])
         earlier = compare(e, indices, "slt", second[1], first[1])
         takes = either(e, mask, better, both(e, mask, equal, earlier))
         return choose(e, block, takes, second[0], first[0]), choose(e, indices, takes, second[1], first[1])

@@ -38,6 +38,7 @@ class Emitter(Builder):
         self.program = self.grid = self.error = ""
         self._blocks: dict[int, Block] = {}
         self._location: Attribute = UNKNOWN_LOC
+        self._line = ""
 
     def block(self, type_: Attribute) -> Block:
         """How a type is spelled; by identity first, because attributes are slow to hash."""
@@ -71,10 +72,12 @@ class Emitter(Builder):
             emit(self, op)
 
     def _note_location(self, op: Operation) -> None:
+        """A comment with the user's source line, where it is another one than before."""
         self._location = op.location
-        text = location_text(op)
-        if text is not None:
-            self.comment(text)
+        line = location_text(op)
+        if line is not None and line != self._line:
+            self._line = line
+            self.comment(line)
 
 
 def _group_sizes(attr: Attribute) -> tuple[int, ...]:
@@ -91,4 +94,5 @@ def _unpacked(data: bytes) -> tuple[int, ...]:
 def unsupported(op: Operation, expected: str) -> BackendError:
     """The error for an operation that has no machine code."""
     types = ", ".join(str(value.type) for value in (*op.operands, *op.results))
-    return BackendError(op.name, expected=expected, got=f"{op.name} on {types or 'nothing'}", location=location_text(op))
+    got = f"{op.name} on {types or 'nothing'}"
+    return BackendError(op.name, expected=expected, got=got, location=location_text(op))

@@ -67,10 +67,11 @@ class Expressions:
 
     def _atom(self, atom: Atom, indices: Sequence[str]) -> str:
         if atom.kind == "dim":
-            return indices[atom.args[0]]
+            return indices[int(atom.args[0])]
         if atom.kind == "symbol":
-            return self.symbols[atom.args[0]]
-        return _OPERATORS[atom.kind](self, atom.args[0], atom.args[1], indices)
+            return self.symbols[str(atom.args[0])]
+        first, second = atom.args
+        return _OPERATORS[atom.kind](self, first, second, indices)
 
     def _binary(self, opcode: str, first: str, second: str) -> str:
         return self.builder.pure(f"{opcode} i64 {first}, {second}", first, second)

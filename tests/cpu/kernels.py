@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -11,7 +12,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 from xdsl.context import Context
-from xdsl.dialects import arith, builtin, math
+from xdsl.dialects import arith, builtin
+from xdsl.dialects.math import Math
 from xdsl.parser import Parser
 
 from stepwell.backends.cpu.emit import emit_kernel
@@ -35,13 +37,16 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "f64": np.dtype(np.float64),
 }
 
-SHAPES = ((), (1,), (16,), (64,), (4, 16))
-"""Blocks that elementwise tests run on: a scalar, one lane, one register, four, and four rows."""
+SHAPES = ((), (64,), (4, 16))
+"""Blocks that elementwise tests run on: a scalar, several registers, several rows."""
+
+WIDTHS = (1, 2, 7, 16, 100)
+"""Other numbers of lanes, for a few operations of each family."""
 
 
 def parse_module(text: str) -> builtin.ModuleOp:
     context = Context()
-    for dialect in (builtin.Builtin, arith.Arith, math.Math, Stepwell, Tile):
+    for dialect in (builtin.Builtin, arith.Arith, Math, Stepwell, Tile):
         context.load_dialect(dialect)
     module = Parser(context, text).parse_module()
     module.verify()
@@ -87,11 +92,16 @@ def block(element: str, shape: Sequence[int]) -> str:
     return f"vector<{'x'.join(map(str, shape))}x{element}>" if shape else element
 
 
+def row_major(shape: Sequence[int]) -> str:
+    """The text of the strides of a dense block."""
+    return ", ".join(str(math.prod(shape[k + 1 :])) for k in range(len(shape)))
+
+
 def elementwise_kernel(op: str, elements: Sequence[str], result: str, shape: Sequence[int]) -> str:
     """A kernel that applies `op`, written over `%0`, `%1`, … with types `{0}`, `{1}`, …, `{r}`, to flat arrays."""
-    lanes = int(np.prod(shape)) if shape else 1
+    lanes = math.prod(shape)
     masked = len(shape) == 1
-    strides = ", ".join(str(int(np.prod(shape[k + 1 :]))) for k in range(len(shape)))
+    strides = row_major(shape)
     mask = " mask %mask" if masked else ""
     types = {str(k): block(element, shape) for k, element in enumerate(elements)} | {"r": block(result, shape)}
     for name, type_ in types.items():

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from stepwell.tests.cpu.kernels import DTYPES, SHAPES, Array, apply, elementwise_kernel, Kernel, same, samples
+from stepwell.tests.cpu.kernels import DTYPES, SHAPES, WIDTHS, Array, Kernel, apply, elementwise_kernel, same, samples
+
+ARITH = ("extf", "truncf", "bitcast")
 
 FLOATS = ("bf16", "f16", "f32", "f64")
-WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
 
 every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
@@ -18,6 +19,12 @@ EXTREMES = (
     2147483648.0, 3e9, 3000000005.0, -2147483648.0, -3e9, 1e10, 9.2e18, 9.3e18, 1e19, 1e30, -1e30, np.inf, -np.inf,
     np.nan,
 )  # fmt: skip
+
+
+def cast(op: str, x: Array, source: str, target: str, shape: tuple[int, ...]) -> Array:
+    """`op` is a cast of `arith` by name; those that it defines on scalars only are made with `tile.convert`."""
+    text = f"%r = arith.{op} %0 : {{0}} to {{r}}" if op in ARITH else f"%r = tile.convert {op} %0 : {{0}} -> {{r}}"
+    return apply(text, (x,), target, shape, (source,))
 
 
 def all_bits_16(element: str) -> Array:
@@ -37,7 +44,8 @@ def halfway_values(element: str) -> Array:
 
 def nearest(values: Array, element: str) -> Array:
     """Rounded once, ties to even, by exact arithmetic on the neighbours."""
-    numbers = all_bits_16(element).astype(np.float64)
+    with np.errstate(all="ignore"):
+        numbers = all_bits_16(element).astype(np.float64)
     numbers = np.unique(numbers[np.isfinite(numbers)])
     step = numbers[-1] - numbers[-2]
     numbers = np.concatenate([[numbers[0] - step], numbers, [numbers[-1] + step]])
@@ -55,7 +63,8 @@ def nearest(values: Array, element: str) -> Array:
 @pytest.mark.parametrize("wide", ["f32", "f64"])
 def test_widening_is_exact(element: str, wide: str, shape: tuple[int, ...]) -> None:
     x = all_bits_16(element)
-    assert same(apply("%r = arith.extf %0 : {0} to {r}", (x,), wide, shape, (element,)), x.astype(DTYPES[wide]))
+    with np.errstate(all="ignore"):
+        assert same(cast("extf", x, element, wide, shape), x.astype(DTYPES[wide]))
 
 
 @every_shape
@@ -65,7 +74,7 @@ def test_narrowing_f32_rounds_to_nearest_even(element: str, shape: tuple[int, ..
     middles = halfway_values(element).astype(np.float32)
     x = np.concatenate([bits.view(np.float32), middles[: len(middles) // 64 * 64]])
     with np.errstate(all="ignore"):
-        assert same(apply("%r = arith.truncf %0 : {0} to {r}", (x,), element, shape, ("f32",)), x.astype(DTYPES[element]))
+        assert same(cast("truncf", x, "f32", element, shape), x.astype(DTYPES[element]))
 
 
 @every_shape
@@ -73,7 +82,7 @@ def test_narrowing_f32_rounds_to_nearest_even(element: str, shape: tuple[int, ..
 def test_narrowing_f64_rounds_once(element: str, shape: tuple[int, ...]) -> None:
     middles = halfway_values(element)
     x = middles[: len(middles) // 64 * 64]
-    actual = apply("%r = arith.truncf %0 : {0} to {r}", (x,), element, shape, ("f64",))
+    actual = cast("truncf", x, "f64", element, shape)
     expected = nearest(x, element)
     signed_zero = (actual == 0) & (expected == 0)
     assert (signed_zero | (actual.view(np.uint16) == expected.view(np.uint16))).all()
@@ -97,7 +106,7 @@ def test_floats_to_integers_are_eager(source: str, target: str, shape: tuple[int
     eager = torch.from_numpy(x.astype(np.float64)).to(getattr(torch, {"bf16": "bfloat16"}.get(source, "float64")))
     if source in ("f16", "f32"):
         eager = torch.from_numpy(x)
-    assert same(apply("%r = tile.convert fptosi %0 : {0} -> {r}", (x,), target, shape, (source,)), eager.to(dtype).numpy())
+    assert same(cast("fptosi", x, source, target, shape), eager.to(dtype).numpy())
 
 
 @every_shape
@@ -106,7 +115,7 @@ def test_floats_to_unsigned_bytes_are_eager(source: str, shape: tuple[int, ...])
     with np.errstate(all="ignore"):
         x = np.concatenate([np.array(EXTREMES), samples("f64", 484)]).astype(DTYPES[source])
     eager = torch.from_numpy(x).to(torch.uint8).numpy().view(np.int8)
-    assert same(apply("%r = tile.convert fptoui %0 : {0} -> {r}", (x,), "i8", shape, (source,)), eager)
+    assert same(cast("fptoui", x, source, "i8", shape), eager)
 
 
 @every_shape
@@ -118,8 +127,8 @@ def test_integers_to_floats(source: str, target: str, shape: tuple[int, ...]) ->
     kind = f"u{x.itemsize}"
     with np.errstate(all="ignore"):
         signed, unsigned = (value.astype(wide).astype(DTYPES[target]) for value in (x, x.view(kind)))
-    assert same(apply("%r = tile.convert sitofp %0 : {0} -> {r}", (x,), target, shape, (source,)), signed)
-    assert same(apply("%r = tile.convert uitofp %0 : {0} -> {r}", (x,), target, shape, (source,)), unsigned)
+    assert same(cast("sitofp", x, source, target, shape), signed)
+    assert same(cast("uitofp", x, source, target, shape), unsigned)
 
 
 @every_shape
@@ -127,7 +136,7 @@ def test_integers_to_floats(source: str, target: str, shape: tuple[int, ...]) ->
 def test_bools_become_numbers(target: str, shape: tuple[int, ...]) -> None:
     x = samples("i1")
     kind = "extui" if target.startswith("i") else "uitofp"
-    assert same(apply(f"%r = tile.convert {kind} %0 : {{0}} -> {{r}}", (x,), target, shape, ("i1",)), x.astype(DTYPES[target]))
+    assert same(cast(kind, x, "i1", target, shape), x.astype(DTYPES[target]))
 
 
 @every_shape
@@ -135,10 +144,10 @@ def test_bools_become_numbers(target: str, shape: tuple[int, ...]) -> None:
 def test_integer_widths(source: str, target: str, shape: tuple[int, ...]) -> None:
     x, wide = samples(source), samples(target)
     kind = f"u{x.itemsize}"
-    assert same(apply("%r = tile.convert extsi %0 : {0} -> {r}", (x,), target, shape, (source,)), x.astype(DTYPES[target]))
+    assert same(cast("extsi", x, source, target, shape), x.astype(DTYPES[target]))
     zeros = x.view(kind).astype(DTYPES[target])
-    assert same(apply("%r = tile.convert extui %0 : {0} -> {r}", (x,), target, shape, (source,)), zeros)
-    assert same(apply("%r = tile.convert trunci %0 : {0} -> {r}", (wide,), source, shape, (target,)), wide.astype(x.dtype))
+    assert same(cast("extui", x, source, target, shape), zeros)
+    assert same(cast("trunci", wide, target, source, shape), wide.astype(x.dtype))
 
 
 @every_shape
@@ -147,7 +156,16 @@ def test_integer_widths(source: str, target: str, shape: tuple[int, ...]) -> Non
 )
 def test_bitcast(source: str, target: str, shape: tuple[int, ...]) -> None:
     x = samples(source)
-    assert same(apply("%r = arith.bitcast %0 : {0} to {r}", (x,), target, shape, (source,)), x.view(DTYPES[target]))
+    assert same(cast("bitcast", x, source, target, shape), x.view(DTYPES[target]))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_width(width: int) -> None:
+    with np.errstate(all="ignore"):
+        x = samples("f32")
+        narrow = x.astype(DTYPES["bf16"])
+    assert same(cast("truncf", x, "f32", "bf16", (width,)), narrow)
+    assert same(cast("extui", samples("i1"), "i1", "i64", (width,)), samples("i1").astype(np.int64))
 
 
 def test_scalar_casts_of_the_arith_dialect() -> None:
