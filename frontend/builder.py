@@ -23,6 +23,7 @@ from ..ir.dtypes import (
     INT64,
     compute_type,
     dtype_name,
+    element_of,
     element_type,
     is_float,
     is_native,
@@ -35,6 +36,9 @@ from ..ir.shapes import expr_list_text, sizes_of, strides_of, tensor_type
 from .symbols import SymbolTable
 
 Number: TypeAlias = bool | int | float
+UnaryClass: TypeAlias = type[UnaryOp]
+BinaryClass: TypeAlias = type[BinaryOp]
+ReductionClass: TypeAlias = type[ReductionOp]
 
 
 class Declined(Exception):
@@ -211,7 +215,7 @@ class Value:
 
     # -- reduction -------------------------------------------------------------------------------
 
-    def reduce(self, op: type[ReductionOp], dims: Sequence[int], keep: bool = False) -> Value:
+    def reduce(self, op: ReductionClass, dims: Sequence[int], keep: bool = False) -> Value:
         """Reduces along the dims, which stay with size 1 if `keep`."""
         if not op.accepts(self.element):
             raise Declined
@@ -244,7 +248,7 @@ Operand: TypeAlias = Value | Number | Expr
 # -- functions of values -----------------------------------------------------------------------------
 
 
-def _function(op: type[UnaryOp]) -> Callable[[Value], Value]:
+def _function(op: UnaryClass) -> Callable[[Value], Value]:
     return lambda value: value.builder.unary(op, value)
 
 
@@ -323,9 +327,7 @@ class GraphBuilder:
 
     @property
     def element(self) -> Attribute:
-        type_ = self.type
-        assert isinstance(type_, TensorType)
-        return type_.element_type
+        return element_of(self.type)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -416,12 +418,12 @@ class GraphBuilder:
 
     # -- elementwise -----------------------------------------------------------------------------
 
-    def unary(self, op: type[UnaryOp], operand: Value) -> Value:
+    def unary(self, op: UnaryClass, operand: Value) -> Value:
         if not op.accepts(operand.element):
             raise Declined
         return self.emit(op.make(operand.ssa))
 
-    def binary(self, op: type[BinaryOp], lhs: Operand, rhs: Operand) -> Value:
+    def binary(self, op: BinaryClass, lhs: Operand, rhs: Operand) -> Value:
         left, right = self.matched(lhs, rhs)
         if not op.accepts(left.element):
             raise Declined
@@ -434,8 +436,8 @@ class GraphBuilder:
     def select(self, condition: Value, lhs: Operand, rhs: Operand) -> Value:
         left, right = self.matched(lhs, rhs)
         sizes = broadcast_sizes(condition.sizes, left.sizes)
-        operands = [value.broadcast(sizes).ssa for value in (condition.to(BOOL), left, right)]
-        return self.emit(graph.SelectOp.make(*operands))
+        chosen, left, right = (value.broadcast(sizes) for value in (condition.to(BOOL), left, right))
+        return self.emit(graph.SelectOp.make(chosen.ssa, left.ssa, right.ssa))
 
     def fma(self, lhs: Value, rhs: Operand, addend: Value) -> Value:
         left, right = self.matched(lhs, rhs)
@@ -506,15 +508,10 @@ def _result_type(operands: Iterable[Operand]) -> torch.dtype:
         priority, dtype = _priority(operand)
         known = groups[priority]
         groups[priority] = dtype if known is None else torch.promote_types(known, dtype)
-    result = None
-    for dtype in groups:
-        if dtype is None:
-            continue
-        if result is None:
-            result = dtype
-        elif _kind(dtype) > _kind(result):
+    result, *others = (dtype for dtype in groups if dtype is not None)
+    for dtype in others:
+        if _kind(dtype) > _kind(result):
             result = torch.promote_types(result, dtype)
-    assert result is not None
     return result
 
 

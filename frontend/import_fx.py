@@ -20,7 +20,7 @@ from torch._higher_order_ops.effects import with_effects
 from torch._ops import OpOverload
 from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, IndexType, LocationAttr, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 
 from ..ir.dtypes import FLOAT64, is_native
 from ..ir.errors import FrontendError, StepwellError
@@ -33,6 +33,7 @@ from ..ir.graph import (
     SizeOp,
     WeightOp,
 )
+from ..ir.graph.storages import STORAGES, storages_attr
 from ..ir.locations import file_line, source_lines
 from ..ir.shapes import SYMBOLS, SymbolAttr, tensor_type
 from .aten import TABLE
@@ -163,6 +164,7 @@ class _Importer:
             fx.Node, fx.Node
         ] = {}  # what `copy_` returns is its target: as an output it is no new tensor
         self.results: list[ResultSource] = []
+        self.storages: list[int] = []
 
     def run(self) -> ImportedGraph:
         arguments = self._arguments()
@@ -183,6 +185,7 @@ class _Importer:
         function = FuncOp("main", types, Region(block))
         if self.symbols.ranges:
             function.attributes[SYMBOLS] = ArrayAttr([SymbolAttr(known) for known in self.symbols.ranges])
+        function.attributes[STORAGES] = storages_attr(self.storages)
         return ModuleOp([function])
 
     # -- inputs and outputs ----------------------------------------------------------------------
@@ -223,16 +226,30 @@ class _Importer:
 
     def _outputs(self, outputs: Any) -> list[SSAValue]:
         returned: list[SSAValue] = []
+        numbers = self._argument_storages()
         for output in outputs if isinstance(outputs, tuple | list) else (outputs,):
-            value = self._argument_value(self.written.get(output, output))
+            output = self.written.get(output, output)
+            value = self._argument_value(output)
             if isinstance(value, Expr):
-                value = self.builder.emit(SizeOp.make(value, INDEX))
-            if isinstance(value, Value):
+                self.results.append(FunctionResult(len(returned)))
+                returned.append(self.builder.emit(SizeOp.make(value, INDEX)).ssa)
+                self.storages.append(-1)
+            elif isinstance(value, Value):
                 self.results.append(FunctionResult(len(returned)))
                 returned.append(value.ssa)
+                self.storages.append(numbers.setdefault(_storage(output), len(self.builder.block.args) + len(numbers)))
             else:
                 self.results.append(ConstantResult(value))
         return returned
+
+    def _argument_storages(self) -> dict[int, int]:
+        """The memory of each tensor argument, by the argument's position in the function."""
+        owned = [(node, self.values[node]) for node in self.placeholders]
+        return {
+            _storage(node): value.ssa.index
+            for node, value in owned
+            if isinstance(value, Value) and isinstance(value.ssa, BlockArgument)
+        }
 
     def _argument_value(self, argument: Any) -> Any:
         """An FX argument with nodes replaced by their values, lists kept."""
@@ -291,8 +308,9 @@ class _Importer:
         keywords = self._argument_value(node.kwargs)
         if node.target is with_effects:
             return self._ordered(node, location, arguments, keywords)
-        if node.target is torch.ops.aten.copy_.default and node.args[0] in self.placeholders:
-            return self._mutation(node, *arguments[:2], location)
+        target = node.args[0] if node.args else None
+        if node.target is torch.ops.aten.copy_.default and isinstance(target, fx.Node) and target.op == "placeholder":
+            return self._mutation(node, target, arguments[1], location)
         self.builder.begin(node, tuple(self._result_types(result)), location)
         if _on_one_device(node) and self._is_native(result, (arguments, keywords)):
             try:
@@ -301,12 +319,14 @@ class _Importer:
                 pass
         return self._extern(node, node.target, result, arguments, keywords)
 
-    def _mutation(self, node: fx.Node, target: Value, value: Value, location: LocationAttr) -> Value:
-        self.builder.begin(node, (target.ssa.type,), location)
-        value = value.to(target.element).broadcast(target.sizes)
-        self.builder.append(CopyIntoOp.make(value.ssa, target.ssa))
-        self.mutated.append(self.placeholders.index(node.args[0]))
-        self.written[node] = node.args[0]
+    def _mutation(self, node: fx.Node, target: fx.Node, value: Value, location: LocationAttr) -> Value:
+        """The write of a mutated input; later readers take the value that was written."""
+        argument: Value = self.values[target]
+        self.builder.begin(node, (argument.ssa.type,), location)
+        value = value.to(argument.element).broadcast(argument.sizes)
+        self.builder.append(CopyIntoOp.make(value.ssa, argument.ssa))
+        self.mutated.append(self.placeholders.index(target))
+        self.written[node] = target
         return value
 
     # -- native ops ------------------------------------------------------------------------------
@@ -427,6 +447,13 @@ def _row(target: Any) -> tuple[Callable[..., Any] | None, bool]:
 def _gives_alias(target: Any) -> bool:
     """Whether the op's result is a view of its operand."""
     return isinstance(target, OpOverload) and target.is_view
+
+
+def _storage(node: fx.Node) -> int:
+    """A number for the memory that a node's tensor has in eager."""
+    value = node.meta.get("val")
+    strided = isinstance(value, Tensor) and value.layout is torch.strided
+    return value.untyped_storage()._cdata if strided else id(node)
 
 
 def _is_token(placeholder: fx.Node) -> bool:

@@ -217,13 +217,18 @@ class SymbolTable:
 def _symbolic_sizes(inputs: Sequence[Any]) -> Iterator[tuple[SymInt, SizeSource]]:
     """Each symbolic input or size of an input; integer inputs first, since they are cheapest to read."""
     for position, value in enumerate(inputs):
-        if isinstance(value, SymInt) and value.node.maybe_as_int() is None:
+        if _is_symbolic(value):
             yield value, SizeSource(position, None)
     for position, value in enumerate(inputs):
         if isinstance(value, torch.Tensor):
-            for dim, size in enumerate(value.shape):
-                if isinstance(size, SymInt) and size.node.maybe_as_int() is None:
+            sizes: Sequence[Any] = value.shape
+            for dim, size in enumerate(sizes):
+                if _is_symbolic(size):
                     yield size, SizeSource(position, dim)
+
+
+def _is_symbolic(size: Any) -> bool:
+    return isinstance(size, SymInt) and size.node.maybe_as_int() is None
 
 
 def _ordered(symbols: Iterable[sympy.Symbol]) -> list[sympy.Symbol]:

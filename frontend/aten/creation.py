@@ -133,14 +133,14 @@ def stack(builder: GraphBuilder, tensors: Sequence[Value], dim: int = 0) -> Valu
 @imports("aten.constant_pad_nd")
 def constant_pad(builder: GraphBuilder, self: Value, pad: Sequence[Any], value: Any = 0) -> Value:
     """Padding is listed from the last dim on; a negative one cuts."""
-    low: list[ExprLike] = [0] * self.rank
-    high: list[ExprLike] = [0] * self.rank
+    low: list[Any] = [0] * self.rank
+    high: list[Any] = [0] * self.rank
     for position in range(len(pad) // 2):
         dim = self.rank - 1 - position
         low[dim], high[dim] = pad[2 * position], pad[2 * position + 1]
     if not all(isinstance(count, int) for count in (*low, *high)) or isinstance(value, Value):
         raise Declined
-    return padded(_cut(self, low, high), [max(0, n) for n in low], [max(0, n) for n in high], value)  # type: ignore[call-overload]
+    return padded(_cut(self, low, high), [max(0, n) for n in low], [max(0, n) for n in high], value)
 
 
 def _cut(self: Value, low: Sequence[Any], high: Sequence[Any]) -> Value:

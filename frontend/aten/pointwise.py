@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -268,17 +269,17 @@ def _promoting(op: type[BinaryOp]) -> Row:
     return row
 
 
-for _name, _op in _PROMOTING.items():
-    imports(_name)(_promoting(_op))  # type: ignore[arg-type]
+for _name, _binary in _PROMOTING.items():
+    imports(_name)(_promoting(_binary))
 
 
-def _one_sided(pick: Any) -> Row:
+def _one_sided(pick: Callable[[Value, Operand], Value]) -> Row:
     """`fmax` and `fmin`: a number wins over NaN."""
 
     def row(builder: GraphBuilder, self: Value, other: Value) -> Value:
         x, y = self.to(builder.element), other.to(builder.element)
         if not is_float(builder.element):
-            return pick(x, y)  # type: ignore[no-any-return]
+            return pick(x, y)
         return where(isnan(x), y, where(isnan(y), x, pick(x, y)))
 
     return row
@@ -349,7 +350,7 @@ def pow_scalar(builder: GraphBuilder, self: Value, exponent: Any) -> Value:
     return builder.binary(graph.PowOp, *builder.promoted(x, exponent))
 
 
-_POWERS: dict[float, Any] = {
+_POWERS: dict[float, Callable[[Value], Value]] = {
     0: lambda x: x.builder.full(1, x.element, x.sizes),
     1: lambda x: x,
     2: lambda x: x * x,
@@ -386,12 +387,12 @@ def _logic(op: type[BinaryOp]) -> Row:
     return lambda builder, self, other: builder.binary(op, self.to(BOOL), other.to(BOOL))
 
 
-for _name, _op in {
+for _name, _binary in {
     "aten.logical_and": graph.AndOp,
     "aten.logical_or": graph.OrOp,
     "aten.logical_xor": graph.XorOp,
 }.items():
-    imports(_name)(_logic(_op))  # type: ignore[arg-type]
+    imports(_name)(_logic(_binary))
 
 
 @imports("aten.where.self", "aten.where.ScalarSelf", "aten.where.ScalarOther", "aten.where.Scalar")

@@ -20,7 +20,7 @@ def _bits(builder: GraphBuilder, seed: Value, size: Sequence[Any], stream: int) 
 def _fraction(builder: GraphBuilder, seed: Value, size: Sequence[Any], stream: int, width: int) -> Value:
     """Uniform in [0, 1) in f32, a multiple of 2^-width."""
     bits = builder.binary(graph.AndOp, _bits(builder, seed, size, stream), (1 << width) - 1)
-    return bits.to(FLOAT32) * 2.0**-width
+    return bits.to(FLOAT32) * (1 / (1 << width))
 
 
 @imports("stepwell.uniform")
@@ -29,7 +29,7 @@ def uniform(builder: GraphBuilder, seed: Value, size: Sequence[Any], stream: int
         return _fraction(builder, seed, size, stream, random_ops.FRACTION_BITS[dtype])
     high = builder.binary(graph.AndOp, _bits(builder, seed, size, stream), (1 << 26) - 1)
     low = builder.binary(graph.AndOp, _bits(builder, seed, size, stream + 1), (1 << 27) - 1)
-    return (high.to(FLOAT64) * 2.0**27 + low.to(FLOAT64)) * 2.0**-53
+    return (high.to(FLOAT64) * float(1 << 27) + low.to(FLOAT64)) * (1 / (1 << 53))
 
 
 @imports("stepwell.normal")
@@ -47,4 +47,5 @@ def integers(
 ) -> Value:
     """The remainder of 32 bits; the range is far below 2^32, so its bias is too small to be seen."""
     bits = builder.binary(graph.AndOp, _bits(builder, seed, size, stream).to(INT64), (1 << 32) - 1)
-    return builder.binary(graph.RemainderOp, bits, high - low) + low
+    within = builder.binary(graph.RemainderOp, bits, high - low)
+    return within + low

@@ -88,11 +88,12 @@ class Evaluator:
 
     def step(self, op: Operation) -> None:
         operands = [self.values[operand] for operand in op.operands]
+        result: Any = None
         if isinstance(op, ElementwiseOp):
             result = self.elementwise(op, operands)
         else:
             result = getattr(self, op.name.removeprefix("graph."))(op, *operands)
-        results = result if isinstance(result, tuple | list) else (result,)
+        results = result if isinstance(result, tuple) else (result,)
         for value, result_value in zip(op.results, results, strict=bool(op.results)):
             self.check(op, value.type, result_value)
             self.values[value] = result_value
@@ -120,12 +121,13 @@ class Evaluator:
         if isinstance(op, graph.CompareOp):
             return getattr(torch, op.predicate.data)(*operands)  # type: ignore[no-any-return]
         if isinstance(op, graph.SelectOp):
-            return torch.where(*operands)
+            return torch.where(operands[0], operands[1], operands[2])
         if isinstance(op, graph.FmaOp):
             wide = [value.double() for value in operands]
             return (wide[0] * wide[1] + wide[2]).to(operands[0].dtype)
         function = _BINARY.get(name) or getattr(torch, _UNARY_NAMES.get(name, name))
-        return function(*operands)  # type: ignore[no-any-return]
+        result: Tensor = function(*operands)
+        return result
 
     # -- reductions ------------------------------------------------------------------------------
 
@@ -173,7 +175,7 @@ class Evaluator:
     def slice(self, op: Any, x: Tensor) -> Tensor:
         return x[self.box(op, self.sizes(op.type))]
 
-    def box(self, op: Any, sizes: list[int]) -> tuple[slice, ...]:
+    def box(self, op: Any, sizes: list[int]) -> tuple[Any, ...]:
         starts, steps = self.numbers(op.starts.results), self.numbers(op.steps.results)
         return tuple(
             slice(start, start + (size - 1) * step + 1 if size else start, step)
