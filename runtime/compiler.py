@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from time import perf_counter
 from typing import Any
 
@@ -27,14 +28,16 @@ from xdsl.ir import Dialect
 from ..backends.cpu.emit import emit_kernel
 from ..backends.cpu.target import host_target
 from ..backends.native.jit import NativeModule, compile_modules
+from ..backends.native.launcher import prepare
 from ..backends.native.object_cache import ObjectCache
 from ..frontend.autograd import GraphRole
 from ..frontend.import_fx import ConstantResult, ImportedGraph, import_graph, location_of
 from ..ir import DIALECTS, host, tile
+from ..ir.errors import BackendError
 from ..ir.graph.attributes import Arguments, ArgumentsAttr
 from ..ir.locations import source_lines
 from ..ir.target import TARGET, Target, TargetAttr, target_of
-from ..lowering.pipelines import PASSES
+from ..lowering.pipelines import CPU, PASSES, make_pass
 from ..lowering.pipelines import run as run_pipeline
 from .config import Settings
 from .memory import POOL
@@ -69,7 +72,7 @@ class Compilation:
         operations = [op for op in module.body.block.ops if isinstance(op, tile.KernelOp)]
         texts = [emit_kernel(op, target_of(module)) for op in operations]
         self.begin("llvm")
-        objects = None if self.settings.disable_cache else object_cache(self.settings.cache_dir)
+        objects = objects_for(self.settings)
         owners = compile_modules(list(map(without_comment, texts)), opt_level=self.settings.opt_level, objects=objects)
         codes = [kernel_code(op, owner) for op, owner in zip(operations, owners, strict=True)]
         self.begin("plan")
@@ -159,6 +162,11 @@ def object_cache(folder: Path) -> ObjectCache:
     return ObjectCache(folder)
 
 
+def objects_for(settings: Settings) -> ObjectCache | None:
+    """The cache of compiled kernels that the settings ask for."""
+    return None if settings.disable_cache else object_cache(settings.cache_dir)
+
+
 def make_context() -> Context:
     """A context of this compile alone, in which passes may parse any dialect that they meet."""
     context = Context()
@@ -227,6 +235,19 @@ def first_location(gm: fx.GraphModule) -> str | None:
 
 
 # -- entry -------------------------------------------------------------------------------------------
+
+
+def warm_up(settings: Settings) -> None:
+    """Imports the passes, and makes the native driver on another thread: the first compile would wait for both."""
+    Thread(target=_make_driver, args=(objects_for(settings),), name="stepwell-warm-up", daemon=True).start()
+    for _, names in CPU:
+        for name in names:
+            make_pass(name)
+
+
+def _make_driver(objects: ObjectCache | None) -> None:
+    with suppress(BackendError):  # the first plan will say so
+        prepare(objects)
 
 
 @dataclass(frozen=True)

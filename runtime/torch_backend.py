@@ -11,7 +11,7 @@ from torch import Tensor, fx
 
 from ..frontend.autograd import stepwell_backend
 from ..ir.errors import BackendError
-from .compiler import GraphCompiler, collector_paused
+from .compiler import GraphCompiler, collector_paused, warm_up
 from .config import Settings, config
 from .observers import Recorder
 
@@ -82,3 +82,6 @@ def compile(
     """
     config.with_options(options)
     return torch.compile(model, backend=stepwell, dynamic=dynamic, fullgraph=fullgraph, options=options or None)
+
+
+warm_up(config.snapshot())
