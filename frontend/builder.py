@@ -7,6 +7,7 @@ returns to the type that eager gives. This module knows nothing of single ATen o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
 import torch
@@ -51,6 +52,7 @@ def torch_dtype(element: Attribute) -> torch.dtype:
     return dtype
 
 
+@lru_cache(maxsize=64)
 def element_for(dtype: torch.dtype) -> Attribute:
     return element_type(str(dtype).removeprefix("torch."))
 

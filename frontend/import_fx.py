@@ -122,8 +122,17 @@ def is_plain(value: Tensor) -> bool:
 
 def type_of(value: Tensor, symbols: SymbolTable) -> Attribute:
     """The tensor type with the strides that eager shows; row-major where there are none."""
-    strides = symbols.exprs(value.stride()) if is_plain(value) else None
-    return tensor_type(element_for(value.dtype), symbols.exprs(value.shape), strides)
+    shape, strides = tuple(value.shape), value.stride() if is_plain(value) else None
+    if all(type(size) is int for size in (*shape, *(strides or ()))):
+        return _static_type(value.dtype, shape, strides)
+    return tensor_type(
+        element_for(value.dtype), symbols.exprs(shape), None if strides is None else symbols.exprs(strides)
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def _static_type(dtype: torch.dtype, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Attribute:
+    return tensor_type(element_for(dtype), shape, strides)
 
 
 # -- locations ---------------------------------------------------------------------------------------
@@ -449,11 +458,12 @@ def _gives_alias(target: Any) -> bool:
     return isinstance(target, OpOverload) and target.is_view
 
 
-def _storage(node: fx.Node) -> int:
+def _storage(node: Any) -> int:
     """A number for the memory that a node's tensor has in eager."""
-    value = node.meta.get("val")
-    strided = isinstance(value, Tensor) and value.layout is torch.strided
-    return value.untyped_storage()._cdata if strided else id(node)
+    value = node.meta.get("val") if isinstance(node, fx.Node) else None
+    if isinstance(value, Tensor) and value.layout is torch.strided:
+        return int(value.untyped_storage()._cdata)
+    return id(node)
 
 
 def _is_token(placeholder: fx.Node) -> bool:

@@ -43,9 +43,8 @@ def normal(builder: GraphBuilder, seed: Value, size: Sequence[Any], stream: int,
 
 @imports("stepwell.integers")
 def integers(
-    builder: GraphBuilder, seed: Value, low: Any, high: Any, size: Sequence[Any], stream: int, dtype: Any
+    builder: GraphBuilder, seed: Value, low: int, high: int, size: Sequence[Any], stream: int, dtype: Any
 ) -> Value:
     """The remainder of 32 bits; the range is far below 2^32, so its bias is too small to be seen."""
     bits = builder.binary(graph.AndOp, _bits(builder, seed, size, stream).to(INT64), (1 << 32) - 1)
-    within = builder.binary(graph.RemainderOp, bits, high - low)
-    return within + low
+    return builder.binary(graph.RemainderOp, bits, high - low) + low
