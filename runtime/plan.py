@@ -273,7 +273,13 @@ class PlanWriter:
         return self.bind(named.name.replace(":", "_"), named_object(named, self.objects), named)
 
     def finish(self, op: host.ReturnOp) -> None:
-        operands = [self.values[value] for value in op.operands]
+        """A tensor that is returned twice is returned as two objects: autograd marks one and not the other."""
+        operands = [
+            f"{self.values[value]}.view_as({self.values[value]})"
+            if value in op.operands[:position]
+            else self.values[value]
+            for position, value in enumerate(op.operands)
+        ]
         results = [argument_text(argument, operands, self.named) for argument in op.arguments.data.positional]
         self.emit(f"return [{', '.join(results)}]")
 

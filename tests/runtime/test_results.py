@@ -1,0 +1,25 @@
+"""What a compiled function returns: tensors that share memory just where eager's do."""
+
+from __future__ import annotations
+
+import torch
+
+
+def test_equal_results_are_tensors_of_their_own() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x * 2, x * 2, x.sum() + 1, x.sum() + 1
+
+    results = torch.compile(function, backend="stepwell")(torch.randn(4, 6))
+    assert len({result.data_ptr() for result in results}) == 4
+
+
+def test_a_detached_result_keeps_the_gradient_of_its_sibling() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = torch.sin(x) * 2
+        return y[0:3], y[3:], y.detach(), y.mean()
+
+    x = torch.randn(6, requires_grad=True)
+    first, second, detached, mean = torch.compile(function, backend="stepwell")(x)
+    assert not detached.requires_grad
+    (gradient,) = torch.autograd.grad(first.sum() + second.sum() + mean, x)
+    torch.testing.assert_close(gradient, torch.cos(x) * 2 * (1 + 1 / 6))
