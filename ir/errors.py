@@ -6,6 +6,7 @@ instead and what to do about it; a user never meets a bare KeyError or NotImplem
 
 from __future__ import annotations
 
+import builtins
 from functools import partial
 from typing import Any
 
@@ -47,9 +48,19 @@ class BackendError(StepwellError):
     """Machine code cannot be made or run: an unsupported processor, a missing library, a refused module."""
 
 
+class InterpreterError(StepwellError):
+    """A reference interpreter met a program that breaks a rule of its level, such as a read outside of a tensor."""
+
+
 class ConfigError(StepwellError):
     """A knob or an environment variable has no such name or does not take such a value."""
 
 
 class OptionError(ConfigError):
     """The same, said through `options=` or `mode=` of `torch.compile`."""
+
+
+def eager_error(exception: str, message: str, value: int) -> Exception:
+    """What eager raises, from what a program records: a name, and a message in which `{}` stands for the value."""
+    made: Exception = getattr(builtins, exception)(message.replace("{}", str(value)))
+    return made
