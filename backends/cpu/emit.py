@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import IndexType, ModuleOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, BlockArgument, SSAValue
 
 from ...ir import tile
 from ...ir.locations import location_text
@@ -61,22 +61,29 @@ def _function(
     symbols = {known.name: name for known, name in zip(kernel.symbols[::-1], names[::-1], strict=False)}
     ranges = {known.name: (known.low, known.high) for known in kernel.symbols}
     e = Emitter(module, target, EMITTERS, symbols, ranges)
-    e.effect("%error = load ptr, ptr %args, align 8")
-    e.error = "%error"
-    for position, (value, name) in enumerate(zip(block.args, names, strict=True)):
-        _load_argument(e, value, name, position + 1)
+    e.values.update((value, (name,)) for value, name in zip(block.args, names, strict=True))
     result = body(e, kernel, block)
     lines = "\n".join(e.scopes[0].lines)
     return f'define {signature} nounwind "no-builtins" {{\nentry:\n{lines}\n  {result}\n}}'
 
 
-def _load_argument(e: Emitter, value: SSAValue, name: str, position: int) -> None:
-    slot = e.pure(f"getelementptr i64, ptr %args, i64 {position}")
-    e.effect(f"{name} = load {'i64' if isinstance(value.type, IndexType) else 'ptr'}, ptr {slot}, align 8")
-    e.values[value] = (name,)
+def _load_arguments(e: Emitter, values: Sequence[SSAValue]) -> None:
+    """Loads the words of `args`: the error slot, which comes first, and these arguments of the kernel."""
+    e.error = "%error"
+    e.effect("%error = load ptr, ptr %args, align 8")
+    for value in values:
+        _load_argument(e, value)
+
+
+def _load_argument(e: Emitter, value: SSAValue) -> None:
+    assert isinstance(value, BlockArgument)
+    type_ = "i64" if isinstance(value.type, IndexType) else "ptr"
+    slot = e.pure(f"getelementptr i64, ptr %args, i64 {value.index + 1}")
+    e.effect(f"{e.scalar(value)} = load {type_}, ptr {slot}, align 8")
 
 
 def _programs(e: Emitter, kernel: tile.KernelOp, block: Block) -> str:
+    _load_arguments(e, block.args)
     e.grid = e.expressions.emit(kernel.grid_size)
 
     def program(index: str, _: Sequence[str]) -> Sequence[str]:
@@ -89,11 +96,14 @@ def _programs(e: Emitter, kernel: tile.KernelOp, block: Block) -> str:
     return "ret void"
 
 
-def _grid(e: Emitter, kernel: tile.KernelOp, _: Block) -> str:
+def _grid(e: Emitter, kernel: tile.KernelOp, block: Block) -> str:
+    for value in block.args[len(block.args) - len(kernel.symbols) :]:
+        _load_argument(e, value)
     return f"ret i64 {e.expressions.emit(kernel.grid_size)}"
 
 
 def _finish(e: Emitter, kernel: tile.KernelOp, block: Block) -> str:
+    _load_arguments(e, block.args)
     e.grid = e.expressions.emit(kernel.grid_size)
     e.emit(block.ops)
     return "ret void"

@@ -74,3 +74,11 @@ tile.kernel @k(%x : memref<?xf32>) grid (1) {
   %b = tile.philox %n, %x stream 0 : memref<?xf32>
 }
 // CHECK: tile.philox: expected an i64 counter
+
+// -----
+
+tile.kernel @k(%x : memref<?xf32>) grid (1) {
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<8xf32>
+  %w = tile.convert extf %v : vector<8xf32> -> vector<8xf64>
+}
+// CHECK: tile.convert: expected one of extsi, {{.*}}, got extf
