@@ -27,6 +27,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "loop-fuse-producers": ("loop.fuse_producers", "LoopFuseProducers"),
     "loop-fuse-nests": ("loop.fuse_nests", "LoopFuseNests"),
     "loop-fuse-siblings": ("loop.fuse_siblings", "LoopFuseSiblings"),
+    "loop-fuse-leftovers": ("loop.fuse_leftovers", "LoopFuseLeftovers"),
     "loop-shrink-locals": ("loop.shrink_locals", "LoopShrinkLocals"),
     "loop-hoist-invariants": ("loop.hoist_invariants", "LoopHoistInvariants"),
     "loop-coalesce-dims": ("loop.coalesce_dims", "LoopCoalesceDims"),
@@ -78,7 +79,8 @@ CPU: tuple[Stage, ...] = (
     ),
     ("loop", ("convert-graph-to-loop",)),
     # Producers first: what moves into its reader needs no buffer. Nests then meet along the indices they share,
-    # siblings along the tensors that both read. Locals shrink once it is settled which nests share their rows.
+    # siblings along the tensors that both read; what is left alone is copied to its readers. Locals shrink once
+    # it is settled which nests share their rows.
     (
         "fused",
         (
@@ -86,6 +88,7 @@ CPU: tuple[Stage, ...] = (
             "loop-fuse-producers",
             "loop-fuse-nests",
             "loop-fuse-siblings",
+            "loop-fuse-leftovers",
             "loop-shrink-locals",
             "loop-hoist-invariants",
             "loop-simplify",

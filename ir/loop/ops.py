@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ArrayAttr,
     DenseArrayBase,
     IndexType,
@@ -528,7 +529,7 @@ class LocalOp(IRDLOperation):
     @staticmethod
     def make(element: Attribute, sizes: Iterable[ExprLike]) -> LocalOp:
         extents = extents_attr(sizes)
-        shape = [size.constant if size.is_constant else -1 for size in extents.results]
+        shape = [size.constant if size.is_constant else DYNAMIC_INDEX for size in extents.results]
         return LocalOp.create(properties={"extents": extents}, result_types=[MemRefType(element, shape)])
 
     @property

@@ -25,11 +25,17 @@ MAX_TENSORS = 24
 HOT_BYTES = 512 << 10
 """What one iteration may touch in several nests, or keep in locals: it has to stay in a core's own cache."""
 
+LAUNCH_BYTES = 32 << 10
+"""What could be moved in the time that it takes to start a kernel, about 2 µs."""
+
 MIN_SHARE = 1 / 16
 """Siblings fuse from this share of the smaller kernel's bytes on."""
 
-SMALL_WORK = 1 << 15
-"""Elements up to which a kernel runs on one core anyway, so that fusing may take its parallelism."""
+SMALL_BYTES = 128 << 10
+"""Shared bytes up to which one core is enough anyway, so that fusing may take away parallelism."""
+
+TASKS_PER_CORE = 2
+"""Iterations that keep one core busy to the end, where they take different times."""
 
 CHEAP_COPY_OPS = 16
 """Ops that may be computed again for each reader, where a reader repeats none of its indices."""
@@ -116,7 +122,6 @@ def bytes_moved(kernel: loop.KernelOp) -> int:
 
 
 __all__ = [
-    "CHEAP_COPY_OPS", "CHEAP_REPEATED_OPS", "HOT_BYTES", "MAX_OPS", "MAX_TENSORS", "MIN_SHARE", "SMALL_WORK",
-    "bytes_moved", "executions", "is_expensive", "read_bytes",
-    "tensor_bytes",
+    "CHEAP_COPY_OPS", "CHEAP_REPEATED_OPS", "HOT_BYTES", "LAUNCH_BYTES", "MAX_OPS", "MAX_TENSORS", "MIN_SHARE",
+    "SMALL_BYTES", "TASKS_PER_CORE", "bytes_moved", "executions", "is_expensive", "read_bytes", "tensor_bytes",
 ]  # fmt: skip

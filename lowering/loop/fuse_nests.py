@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -40,10 +41,10 @@ class NestFuser:
             self.fuser.fuse(producer, kernel, plan)
             self.order.fuse(*old, kernel.op)
 
-    def plan(self, producer: Kernel, kernel: Kernel) -> Pairs | Obstacle:
+    def plan(self, producer: Kernel, kernel: Kernel, *, split: bool = True) -> Pairs | Obstacle:
         if self.order.joined_by_third(producer.op, kernel.op):
             return Obstacle("another op needs the first and is needed by the second")
-        return self.fuser.plan(producer, kernel)
+        return self.fuser.plan(producer, kernel, split=split)
 
     def best_producer(self, kernel: Kernel, refused: set[Operation]) -> Kernel | None:
         shared: dict[Operation, int] = {}
@@ -54,6 +55,31 @@ class NestFuser:
         if not shared:
             return None
         return self.fuser.kernels[max(shared, key=lambda op: shared[op])]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Two kernels of which one reads from the other, by name, and why they are two."""
+
+    producer: str
+    consumer: str
+    reason: str
+
+
+def refusals(function: FuncOp) -> list[Refusal]:
+    """Why the kernels of a function are not fewer; changes nothing."""
+    kernels = [op for op in function.body.block.ops if isinstance(op, loop.KernelOp)]
+    if not kernels:
+        return []
+    fuser = NestFuser(function, kernels)
+    found: list[Refusal] = []
+    for consumer in fuser.fuser.kernels.values():
+        producers = {tensor.owner: None for tensor in consumer.reads if isinstance(tensor.owner, loop.KernelOp)}
+        for op in producers:
+            plan = fuser.plan(fuser.fuser.kernels[op], consumer, split=False)
+            reason = plan.reason if isinstance(plan, Obstacle) else "nobody tried: they could be joined"
+            found.append(Refusal(op.kernel_name.data, consumer.op.kernel_name.data, reason))
+    return found
 
 
 class LoopFuseNests(ModulePass):

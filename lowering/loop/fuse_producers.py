@@ -138,7 +138,7 @@ class Fuser:
         return len(producer.ops) <= limit and not producer.is_expensive
 
     def saves_bytes(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
-        """Whether all readers together move no more than if one of them were one kernel with the producer."""
+        """Whether all readers together move no more than they do without the copies."""
         consumers = {consumer for _, consumer in reads}
         if len(consumers) == 1:
             return True
@@ -146,7 +146,11 @@ class Fuser:
         inputs = {tensor: costs.read_bytes(found, sizes) for tensor, found in producer.kernel.reads.items()}
         added = sum(size for consumer in consumers for tensor, size in inputs.items() if tensor not in consumer.reads)
         kept = sum(costs.read_bytes(consumer.reads[producer.result], sizes) for consumer in consumers)
-        return added <= sum(inputs.values()) + kept
+        return added <= sum(inputs.values()) + kept + self.spared(producer)
+
+    def spared(self, producer: Pointwise) -> int:
+        """What goes away with the producer: nothing, since it could yet be one kernel with one of its readers."""
+        return 0
 
 
 def _without_repetition(reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> list[tuple[loop.ReadOp, Kernel]]:

@@ -274,9 +274,12 @@ class KernelFuser:
         pairs = self.merger.aligner.shared(ours, theirs, one, other, split=split)
         if not pairs:
             return Obstacle("their index spaces share no leading index")
-        if not self.keeps_parallelism(ours, theirs, pairs):
+        iterations = self.iterations(ours, pairs)
+        common = [buffer for buffer in other.reads if buffer in one.writes or buffer in one.reads]
+        shared = sum(costs.tensor_bytes(buffer, self.sizes) for buffer in common)
+        if shared > costs.SMALL_BYTES and not self.keeps_parallelism(ours, theirs, iterations):
             return Obstacle("too few iterations would run in parallel")
-        if self.hot_bytes(ours, theirs, pairs, one, other) > costs.HOT_BYTES:
+        if shared // iterations > costs.HOT_BYTES and not self.streams(ours, theirs, one, other):
             return Obstacle("what one iteration keeps would not stay in cache")
         return pairs
 
@@ -288,30 +291,22 @@ class KernelFuser:
                 return True
         return False
 
-    def keeps_parallelism(self, ours: loop.NestOp, theirs: loop.NestOp, pairs: Pairs) -> bool:
+    def iterations(self, nest: loop.NestOp, pairs: Pairs) -> int:
+        """How often the joined nest runs what is inside of it."""
+        return self.sizes.volume(size for index, size in zip(nest.indices, nest.sizes, strict=True) if index in pairs)
+
+    def keeps_parallelism(self, ours: loop.NestOp, theirs: loop.NestOp, iterations: int) -> bool:
         """Whether the joined nest keeps every core busy, if its parts did; a reduction is split into chunks."""
         if isinstance(ours, loop.ReduceOp) or isinstance(theirs, loop.ReduceOp):
             return True
-        sizes = self.sizes
-        extents = dict(zip(ours.indices, ours.sizes, strict=True))
-        joined = sizes.volume([extents[index] for index in pairs])
-        trips = min(sizes.volume(ours.sizes), sizes.volume(theirs.sizes))
-        return joined >= min(trips, 4 * self.cores) or trips <= costs.SMALL_WORK
-
-    def hot_bytes(self, ours: loop.NestOp, theirs: loop.NestOp, pairs: Pairs, one: Accesses, other: Accesses) -> int:
-        """What one joined iteration touches in both bodies, unless the second streams behind the first."""
-        if len(pairs) == ours.rank == theirs.rank:
-            return 0
-        sizes = self.sizes
-        if is_leaf(ours) and self.streams(ours, theirs, one, other):
-            return 0
-        extents = dict(zip(ours.indices, ours.sizes, strict=True))
-        iterations = max(sizes.volume([extents[index] for index in pairs]), 1)
-        common = [buffer for buffer in other.reads if buffer in one.writes or buffer in one.reads]
-        return sum(costs.tensor_bytes(buffer, sizes) for buffer in common) // iterations
+        before = min(self.sizes.volume(ours.sizes), self.sizes.volume(theirs.sizes))
+        return iterations >= min(before, costs.TASKS_PER_CORE * self.cores)
 
     def streams(self, ours: loop.NestOp, theirs: loop.NestOp, one: Accesses, other: Accesses) -> bool:
-        """Whether each point of the first nest is a point of the second's outer two nests."""
+        """Whether the second nest can use each value as the first makes it: all points of the first are points of
+        the second's outer two nests."""
+        if not is_leaf(ours):
+            return False
         for writer, reader in self.merger.aligner.links(one, other):
             found = match(writer, reader, buffer_sizes(reader.operands[0]), self.sizes).pairs
             outer = {index for nest in enclosing_nests(reader)[-2:] for index in nest.indices}

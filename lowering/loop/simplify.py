@@ -5,7 +5,7 @@ Equal scalars are merged here and not by xDSL's `cse`, which takes ten times as 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -170,20 +170,24 @@ def merge(op: Operation, known: Known) -> None:
 def drop_unused_results(op: loop.KernelOp) -> loop.KernelOp | None:
     """The kernel without results that nobody uses, unless its body reads them; None if it does nothing then."""
     unused = [
-        position
-        for position, result in enumerate(op.results)
-        if result.first_use is None
-        and all(isinstance(use.operation, loop.WriteOp) for use in op.block.args[position].uses)
+        k for k, result in enumerate(op.results) if result.first_use is None and is_only_written(op.block.args[k])
     ]
     if not unused or op.operands:
         return op
+    kept = [result for position, result in enumerate(op.results) if position not in unused]
+    if not kept:
+        if any(isinstance(inner, loop.AssertOp) for inner in all_ops(op.block)):
+            return op
+        erase(op)
+        return None
     for position in reversed(unused):
         erase_writes(op.block.args[position])
         op.block.erase_arg(op.block.args[position])
-    kept = [result for position, result in enumerate(op.results) if position not in unused]
-    if not kept and not any(isinstance(inner, loop.AssertOp) for inner in op.body.walk()):
-        erase(op)
-        return None
+    return with_results(op, kept)
+
+
+def with_results(op: loop.KernelOp, kept: Sequence[SSAValue]) -> loop.KernelOp:
+    """The kernel with the kept results only; its body has lost the other destinations."""
     smaller = loop.KernelOp.create(
         result_types=[result.type for result in kept],
         properties=op.properties,

@@ -43,7 +43,7 @@ def _indices(text: str) -> str:
     return re.sub(r"\bi(\d+)\b", r"%i\1", text)
 
 
-RESULT_DTYPE = {"arith.extf": "f32", "arith.truncf": "bf16", "arith.cmpf ogt,": "i1"}
+RESULT_DTYPE = {"arith.extf": "f32", "arith.truncf": "bf16"}
 
 
 @dataclass

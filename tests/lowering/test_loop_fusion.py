@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from stepwell.ir import loop
-from stepwell.lowering.analysis.costs import bytes_moved
+from stepwell.lowering.analysis.costs import LAUNCH_BYTES, bytes_moved
 from stepwell.lowering.loop.coalesce_dims import LoopCoalesceDims
-from stepwell.lowering.loop.fuse_nests import LoopFuseNests
+from stepwell.lowering.loop.fuse_leftovers import LoopFuseLeftovers
+from stepwell.lowering.loop.fuse_nests import LoopFuseNests, refusals
 from stepwell.lowering.loop.fuse_producers import LoopFuseProducers
 from stepwell.lowering.loop.fuse_siblings import LoopFuseSiblings
 from stepwell.lowering.loop.hoist_invariants import LoopHoistInvariants
 from stepwell.lowering.loop.shrink_locals import LoopShrinkLocals
 from stepwell.lowering.loop.simplify import LoopSimplify
 from stepwell.tests.lowering.loop_programs import Program, Tensor
-from stepwell.tests.lowering.loop_text import kernels_of, parse, run, transform_and_compare
+from stepwell.tests.lowering.loop_text import function_of, kernels_of, parse, run, transform_and_compare
 
 PASSES = [
     LoopSimplify,
     LoopFuseProducers,
     LoopFuseNests,
     LoopFuseSiblings,
+    LoopFuseLeftovers,
     LoopShrinkLocals,
     LoopHoistInvariants,
     LoopSimplify,
@@ -33,10 +37,14 @@ def fuse(
 ) -> list[loop.KernelOp]:
     """The kernels left of a program; its results stay the same and its bytes do not grow."""
     text = program.text(*results)
-    before = sum(bytes_moved(kernel) for kernel in kernels_of(parse(text)))
+    before = cost(kernels_of(parse(text)))
     kernels = transform_and_compare(text, PASSES, sizes, rtol)
-    assert sum(map(bytes_moved, kernels)) <= before
+    assert cost(kernels) <= before
     return kernels
+
+
+def cost(kernels: Sequence[loop.KernelOp]) -> int:
+    return sum(bytes_moved(kernel) + LAUNCH_BYTES for kernel in kernels)
 
 
 def locals_of(kernel: loop.KernelOp) -> list[loop.LocalOp]:
@@ -268,6 +276,16 @@ def test_kernels_around_an_extern_that_joins_them_stay_apart() -> None:
     module = parse(p.text(z))
     run(module, PASSES)
     assert len(kernels_of(module)) == 2
+
+
+def test_refusals_say_why_kernels_stay_apart() -> None:
+    p = Program()
+    y = softmax(p, p.input(4, 8))
+    module = parse(p.text(y, p.reduce("add", y, dims=(0,))))
+    run(module, PASSES)
+    (refusal,) = refusals(function_of(module))
+    assert refusal.consumer == "add"
+    assert refusal.reason == "their index spaces share no leading index"
 
 
 @pytest.mark.parametrize("order", [0, 1])

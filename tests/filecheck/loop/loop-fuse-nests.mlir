@@ -1,0 +1,412 @@
+// RUN: xdsl-opt %s -p loop-fuse-nests --split-input-file | filecheck %s
+
+// A kernel joins the one that it reads from, along the indices that the write and the read share.
+
+// The value that both nests have at an index stays a scalar; what the function returns is still written.
+// CHECK-LABEL: @pointwise_with_two_results
+// CHECK: loop.kernel "exp_neg" outs(%{{\w+}}: memref<8xf32>, %{{\w+}}: memref<8xf32>)
+// CHECK-NEXT: loop.parallel
+// CHECK-NEXT: loop.read %x
+// CHECK-NEXT: [[E:%\w+]] = math.exp
+// CHECK-NEXT: loop.write [[E]]
+// CHECK-NEXT: arith.negf [[E]]
+// CHECK-NEXT: loop.write
+// CHECK-NOT: loop.kernel
+func.func @pointwise_with_two_results(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %b = loop.kernel "neg" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[%i] : tensor<8xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %a, %b : tensor<8xf32>, tensor<8xf32>
+}
+
+// A reduction takes up the nest that makes what it reduces; a later nest reads the row from a local.
+// CHECK-LABEL: @rows
+// CHECK: loop.kernel "exp_sum_div"
+// CHECK: [[ROW:%\w+]] = loop.local (4, 8)
+// CHECK: loop.parallel (%i) to (4)
+// CHECK-NEXT: [[S:%\w+]] = loop.reduce (%j) to (8) [add]
+// CHECK: loop.write [[E:%\w+]], [[ROW]][%i, %j]
+// CHECK-NEXT: loop.yield [[E]]
+// CHECK: loop.parallel ([[J:%\w+]]) to (8)
+// CHECK-NEXT: [[V:%\w+]] = loop.read [[ROW]][%i, [[J]]]
+// CHECK-NEXT: arith.divf [[V]], [[S]]
+// CHECK-NOT: loop.kernel
+func.func @rows(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %e = loop.kernel "exp" outs(%o : memref<4x8xf32>) -> tensor<4x8xf32> {
+    loop.parallel (%i, %j) to (4, 8) {
+      %v = loop.read %x[%i, %j] : tensor<4x8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i, %j] : memref<4x8xf32>
+    }
+  }
+  %s = loop.kernel "sum" outs(%o : memref<4xf32>) -> tensor<4xf32> {
+    loop.parallel (%i) to (4) {
+      %t = loop.reduce (%j) to (8) [add] -> f32 {
+        %v = loop.read %e[%i, %j] : tensor<4x8xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i] : memref<4xf32>
+    }
+  }
+  %y = loop.kernel "div" outs(%o : memref<4x8xf32>) -> tensor<4x8xf32> {
+    loop.parallel (%i, %j) to (4, 8) {
+      %v = loop.read %e[%i, %j] : tensor<4x8xf32>
+      %t = loop.read %s[%i] : tensor<4xf32>
+      %w = arith.divf %v, %t : f32
+      loop.write %w, %o[%i, %j] : memref<4x8xf32>
+    }
+  }
+  func.return %y : tensor<4x8xf32>
+}
+
+// Two reductions of one row are one nest with two combiners.
+// CHECK-LABEL: @two_reductions_of_a_row
+// CHECK: loop.parallel (%i) to (4)
+// CHECK-NEXT: [[R:%\w+]], [[S:%\w+]] = loop.reduce (%j) to (8) [{{add, max|max, add}}]
+// CHECK-NOT: loop.reduce
+func.func @two_reductions_of_a_row(%x: tensor<4x8xf32>) -> tensor<4xf32> {
+  %m = loop.kernel "max" outs(%o : memref<4xf32>) -> tensor<4xf32> {
+    loop.parallel (%i) to (4) {
+      %t = loop.reduce (%j) to (8) [max] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4x8xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i] : memref<4xf32>
+    }
+  }
+  %s = loop.kernel "sum" outs(%o : memref<4xf32>) -> tensor<4xf32> {
+    loop.parallel (%i) to (4) {
+      %t = loop.reduce (%j) to (8) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4x8xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i] : memref<4xf32>
+    }
+  }
+  %y = loop.kernel "mul" outs(%o : memref<4xf32>) -> tensor<4xf32> {
+    loop.parallel (%i) to (4) {
+      %v = loop.read %m[%i] : tensor<4xf32>
+      %u = loop.read %s[%i] : tensor<4xf32>
+      %w = arith.mulf %v, %u : f32
+      loop.write %w, %o[%i] : memref<4xf32>
+    }
+  }
+  func.return %y : tensor<4xf32>
+}
+
+// A reduction over rows takes up the whole row kernel, and a scalar epilogue follows.
+// CHECK-LABEL: @nested_reduction
+// CHECK: [[T:%\w+]] = loop.reduce (%i) to (4) [add]
+// CHECK-NEXT: [[R:%\w+]] = loop.reduce (%j) to (8) [max]
+// CHECK: loop.yield [[R]]
+// CHECK: [[L:%\w+]] = math.log [[T]]
+// CHECK-NEXT: loop.write [[L]], %o{{\w*}}[]
+func.func @nested_reduction(%x: tensor<4x8xf32>) -> tensor<f32> {
+  %m = loop.kernel "max" outs(%o : memref<4xf32>) -> tensor<4xf32> {
+    loop.parallel (%i) to (4) {
+      %t = loop.reduce (%j) to (8) [max] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4x8xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i] : memref<4xf32>
+    }
+  }
+  %s = loop.kernel "sum" outs(%o : memref<f32>) -> tensor<f32> {
+    %t = loop.reduce (%i) to (4) [add] -> f32 {
+      %v = loop.read %m[%i] : tensor<4xf32>
+      loop.yield %v : f32
+    }
+    loop.write %t, %o[] : memref<f32>
+  }
+  %y = loop.kernel "log" outs(%o : memref<f32>) -> tensor<f32> {
+    %v = loop.read %s[] : tensor<f32>
+    %w = math.log %v : f32
+    loop.write %w, %o[] : memref<f32>
+  }
+  func.return %y : tensor<f32>
+}
+
+// Spaces are aligned by splitting what the other space splits: (b, s, d) here, (b * s, d) there.
+// CHECK-LABEL: @flattened_rows
+// CHECK: loop.kernel "exp_sum"
+// CHECK: loop.parallel ({{%\w+}}, {{%\w+}}) to (s0, 16)
+// CHECK: loop.reduce ({{%\w+}}) to (8) [add]
+// CHECK: math.exp
+// CHECK: loop.write {{.*}} : memref<?x16x8xf32>
+// CHECK: loop.write {{.*}}[%i * 16 + %{{\w+}}]
+// CHECK-NOT: loop.kernel
+func.func @flattened_rows(%s0: index, %x: tensor<?x16x8xf32, #stepwell.layout<(s0, 16, 8), (128, 8, 1)>>) -> (tensor<?x16x8xf32, #stepwell.layout<(s0, 16, 8), (128, 8, 1)>>, tensor<?xf32, #stepwell.layout<(s0 * 16), (1)>>) attributes {stepwell.symbols = [#stepwell.symbol<s0, 2, ?, hint 64>]} {
+  %e = loop.kernel "exp" outs(%o : memref<?x16x8xf32>) -> tensor<?x16x8xf32, #stepwell.layout<(s0, 16, 8), (128, 8, 1)>> {
+    loop.parallel (%i, %j, %k) to (s0, 16, 8) {
+      %v = loop.read %x[%i, %j, %k] : tensor<?x16x8xf32, #stepwell.layout<(s0, 16, 8), (128, 8, 1)>>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i, %j, %k] : memref<?x16x8xf32>
+    }
+  }
+  %s = loop.kernel "sum" outs(%o : memref<?xf32>) -> tensor<?xf32, #stepwell.layout<(s0 * 16), (1)>> {
+    loop.parallel (%i) to (s0 * 16) {
+      %t = loop.reduce (%j) to (8) [add] -> f32 {
+        %v = loop.read %e[%i floordiv 16, %i mod 16, %j] : tensor<?x16x8xf32, #stepwell.layout<(s0, 16, 8), (128, 8, 1)>>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i] : memref<?xf32>
+    }
+  }
+  func.return %e, %s : tensor<?x16x8xf32, #stepwell.layout<(s0, 16, 8), (128, 8, 1)>>, tensor<?xf32, #stepwell.layout<(s0 * 16), (1)>>
+}
+
+// Checks move along; a guarded read of the value at hand becomes a select.
+// CHECK-LABEL: @checks_move_along
+// CHECK: loop.assert
+// CHECK: [[E:%\w+]] = math.exp
+// CHECK: arith.select %in, [[E]], %zero
+// CHECK-NOT: loop.kernel
+func.func @checks_move_along(%x: tensor<8xf32>, %n: tensor<8xi64>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %k = loop.read %n[%i] : tensor<8xi64>
+      %limit = arith.constant 8 : i64
+      %ok = arith.cmpi ult, %k, %limit : i64
+      loop.assert %ok, %k, "IndexError", "index {} is out of range"
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %b = loop.kernel "where" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %p = loop.index [%i] : i64
+      %limit = arith.constant 5 : i64
+      %in = arith.cmpi slt, %p, %limit : i64
+      %zero = arith.constant 0.0 : f32
+      %v = loop.read %a[%i] if %in else %zero : tensor<8xf32>
+      loop.write %v, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %a, %b : tensor<8xf32>, tensor<8xf32>
+}
+
+// What is between the two and needs only the first comes after the fused kernel.
+// CHECK-LABEL: @other_users_follow
+// CHECK: loop.kernel "exp_neg"
+// CHECK: graph.extern "aten.sort.stable"
+func.func @other_users_follow(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %s = graph.extern "aten.sort.stable"(%a) : (tensor<8xf32>) -> (tensor<8xf32>)
+  %b = loop.kernel "neg" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[%i] : tensor<8xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %s, %b : tensor<8xf32>, tensor<8xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_a_third_op_joins_them
+// CHECK: loop.kernel "exp"
+// CHECK: graph.extern
+// CHECK: loop.kernel "add"
+func.func @no_fusion_when_a_third_op_joins_them(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %s = graph.extern "aten.sort.stable"(%a) : (tensor<8xf32>) -> (tensor<8xf32>)
+  %b = loop.kernel "add" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[%i] : tensor<8xf32>
+      %u = loop.read %s[%i] : tensor<8xf32>
+      %w = arith.addf %v, %u : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %b : tensor<8xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_memory_is_written_between
+// CHECK: loop.kernel "exp"
+// CHECK: graph.copy_into
+// CHECK: loop.kernel "neg"
+func.func @no_fusion_when_memory_is_written_between(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  graph.copy_into %a, %y : (tensor<8xf32>, tensor<8xf32>) -> ()
+  %b = loop.kernel "neg" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[%i] : tensor<8xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %a, %b : tensor<8xf32>, tensor<8xf32>
+}
+
+// Sums of columns would walk each row kernel's rows down a column.
+// CHECK-LABEL: @no_fusion_when_columns_are_reduced
+// CHECK: loop.kernel "exp"
+// CHECK: loop.kernel "sum"
+func.func @no_fusion_when_columns_are_reduced(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>) {
+  %e = loop.kernel "exp" outs(%o : memref<4x8xf32>) -> tensor<4x8xf32> {
+    loop.parallel (%i, %j) to (4, 8) {
+      %v = loop.read %x[%i, %j] : tensor<4x8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i, %j] : memref<4x8xf32>
+    }
+  }
+  %s = loop.kernel "sum" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%j) to (8) {
+      %t = loop.reduce (%i) to (4) [add] -> f32 {
+        %v = loop.read %e[%i, %j] : tensor<4x8xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%j] : memref<8xf32>
+    }
+  }
+  func.return %e, %s : tensor<4x8xf32>, tensor<8xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_iterations_read_each_other
+// CHECK: loop.kernel "exp"
+// CHECK: loop.kernel "flip"
+func.func @no_fusion_when_iterations_read_each_other(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %b = loop.kernel "flip" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[7 - %i] : tensor<8xf32>
+      %u = loop.read %a[%i] : tensor<8xf32>
+      %w = arith.addf %v, %u : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %a, %b : tensor<8xf32>, tensor<8xf32>
+}
+
+// The sum of everything must be there before the first element is divided by it.
+// CHECK-LABEL: @no_fusion_when_the_whole_result_is_needed
+// CHECK: loop.kernel "sum"
+// CHECK: loop.kernel "div"
+func.func @no_fusion_when_the_whole_result_is_needed(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %s = loop.kernel "sum" outs(%o : memref<f32>) -> tensor<f32> {
+    %t = loop.reduce (%i) to (8) [add] -> f32 {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      loop.yield %v : f32
+    }
+    loop.write %t, %o[] : memref<f32>
+  }
+  %y = loop.kernel "div" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    %t = loop.read %s[] : tensor<f32>
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = arith.divf %v, %t : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %y : tensor<8xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_it_combines_into_memory
+// CHECK: loop.kernel "exp"
+// CHECK: loop.kernel "scatter"
+func.func @no_fusion_when_it_combines_into_memory(%x: tensor<8xf32>, %z: tensor<4xf32>, %n: tensor<8xi64>) -> (tensor<8xf32>, tensor<4xf32>) {
+  %a = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %b = loop.kernel "scatter" outs(%o : memref<4xf32> = %z) -> tensor<4xf32> {
+    loop.parallel (%i) to (8) {
+      %k = loop.read %n[%i] : tensor<8xi64>
+      %p = arith.index_cast %k : i64 to index
+      %v = loop.read %a[%i] : tensor<8xf32>
+      loop.write %v, %o[%p] add : memref<4xf32>
+    }
+  }
+  func.return %a, %b : tensor<8xf32>, tensor<4xf32>
+}
+
+// Rows of 4 MiB would be gone from the cache before the second nest reads them.
+// CHECK-LABEL: @no_fusion_when_rows_do_not_stay_hot
+// CHECK: loop.kernel "max"
+// CHECK: loop.kernel "sub"
+func.func @no_fusion_when_rows_do_not_stay_hot(%x: tensor<64x1048576xf32>) -> tensor<64x1048576xf32> {
+  %m = loop.kernel "max" outs(%o : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%i) to (64) {
+      %t = loop.reduce (%j) to (1048576) [max] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<64x1048576xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i] : memref<64xf32>
+    }
+  }
+  %y = loop.kernel "sub" outs(%o : memref<64x1048576xf32>) -> tensor<64x1048576xf32> {
+    loop.parallel (%i, %j) to (64, 1048576) {
+      %v = loop.read %x[%i, %j] : tensor<64x1048576xf32>
+      %t = loop.read %m[%i] : tensor<64xf32>
+      %w = arith.subf %v, %t : f32
+      loop.write %w, %o[%i, %j] : memref<64x1048576xf32>
+    }
+  }
+  func.return %y : tensor<64x1048576xf32>
+}
+
+// -----
+
+// Two rows would keep two cores busy where a hundred thousand elements kept all of them.
+module attributes {stepwell.target = #stepwell.target<"many", vector_bits = 512, registers = 32, cores = 16, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @no_fusion_when_too_few_iterations_run_in_parallel
+// CHECK: loop.kernel "exp"
+// CHECK: loop.kernel "sum"
+func.func @no_fusion_when_too_few_iterations_run_in_parallel(%x: tensor<2x65536xf32>) -> (tensor<2x65536xf32>, tensor<2x256xf32>) {
+  %e = loop.kernel "exp" outs(%o : memref<2x65536xf32>) -> tensor<2x65536xf32> {
+    loop.parallel (%i, %j) to (2, 65536) {
+      %v = loop.read %x[%i, %j] : tensor<2x65536xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i, %j] : memref<2x65536xf32>
+    }
+  }
+  %s = loop.kernel "sum" outs(%o : memref<2x256xf32>) -> tensor<2x256xf32> {
+    loop.parallel (%i, %k) to (2, 256) {
+      %t = loop.reduce (%j) to (256) [add] -> f32 {
+        %v = loop.read %e[%i, %j * 256 + %k] : tensor<2x65536xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i, %k] : memref<2x256xf32>
+    }
+  }
+  func.return %e, %s : tensor<2x65536xf32>, tensor<2x256xf32>
+}
+}

@@ -1,0 +1,129 @@
+// RUN: xdsl-opt %s -p loop-fuse-siblings | filecheck %s
+
+// Kernels that read the same tensors become one, where their spaces agree.
+
+// The two column sums that a layer norm's weight and bias get.
+// CHECK-LABEL: @column_sums
+// CHECK: loop.kernel "mul_sum" outs(%{{\w+}}: memref<8xf32>, %{{\w+}}: memref<8xf32>)
+// CHECK-NEXT: loop.parallel (%j) to (8)
+// CHECK-NEXT: loop.reduce (%i) to (4) [add, add]
+// CHECK-NOT: loop.kernel
+func.func @column_sums(%g: tensor<4x8xf32>, %x: tensor<4x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %w = loop.kernel "mul_sum" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%j) to (8) {
+      %t = loop.reduce (%i) to (4) [add] -> f32 {
+        %v = loop.read %g[%i, %j] : tensor<4x8xf32>
+        %u = loop.read %x[%i, %j] : tensor<4x8xf32>
+        %p = arith.mulf %v, %u : f32
+        loop.yield %p : f32
+      }
+      loop.write %t, %o[%j] : memref<8xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%j) to (8) {
+      %t = loop.reduce (%i) to (4) [add] -> f32 {
+        %v = loop.read %g[%i, %j] : tensor<4x8xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%j] : memref<8xf32>
+    }
+  }
+  func.return %w, %b : tensor<8xf32>, tensor<8xf32>
+}
+
+// What stands between two siblings without needing them stays in order.
+// CHECK-LABEL: @past_an_extern
+// CHECK: graph.extern
+// CHECK: loop.kernel "exp_neg"
+// CHECK-NOT: loop.kernel
+func.func @past_an_extern(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %a = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %s = graph.extern "aten.sort.stable"(%x) : (tensor<8xf32>) -> (tensor<8xf32>)
+  %b = loop.kernel "neg" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %a, %s, %b : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_one_needs_the_other
+// CHECK: loop.kernel "exp"
+// CHECK: graph.extern
+// CHECK: loop.kernel "add"
+func.func @no_fusion_when_one_needs_the_other(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  %s = graph.extern "aten.sort.stable"(%a) : (tensor<8xf32>) -> (tensor<8xf32>)
+  %b = loop.kernel "add" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %u = loop.read %s[%i] : tensor<8xf32>
+      %w = arith.addf %v, %u : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %b : tensor<8xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_they_share_too_little
+// CHECK: loop.kernel "first"
+// CHECK: loop.kernel "second"
+func.func @no_fusion_when_they_share_too_little(%x: tensor<4x64xf32>, %y: tensor<4x64xf32>, %b: tensor<4xf32>) -> (tensor<4x64xf32>, tensor<4x64xf32>) {
+  %u = loop.kernel "first" outs(%o : memref<4x64xf32>) -> tensor<4x64xf32> {
+    loop.parallel (%i, %j) to (4, 64) {
+      %v = loop.read %x[%i, %j] : tensor<4x64xf32>
+      %c = loop.read %b[%i] : tensor<4xf32>
+      %w = arith.addf %v, %c : f32
+      loop.write %w, %o[%i, %j] : memref<4x64xf32>
+    }
+  }
+  %v = loop.kernel "second" outs(%o : memref<4x64xf32>) -> tensor<4x64xf32> {
+    loop.parallel (%i, %j) to (4, 64) {
+      %v = loop.read %y[%i, %j] : tensor<4x64xf32>
+      %c = loop.read %b[%i] : tensor<4xf32>
+      %w = arith.mulf %v, %c : f32
+      loop.write %w, %o[%i, %j] : memref<4x64xf32>
+    }
+  }
+  func.return %u, %v : tensor<4x64xf32>, tensor<4x64xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_one_walks_rows_and_the_other_columns
+// CHECK: loop.kernel "rows"
+// CHECK: loop.kernel "columns"
+func.func @no_fusion_when_one_walks_rows_and_the_other_columns(%x: tensor<4x8xf32>) -> (tensor<4xf32>, tensor<8xf32>) {
+  %r = loop.kernel "rows" outs(%o : memref<4xf32>) -> tensor<4xf32> {
+    loop.parallel (%i) to (4) {
+      %t = loop.reduce (%j) to (8) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4x8xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i] : memref<4xf32>
+    }
+  }
+  %c = loop.kernel "columns" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%j) to (8) {
+      %t = loop.reduce (%i) to (4) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4x8xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%j] : memref<8xf32>
+    }
+  }
+  func.return %r, %c : tensor<4xf32>, tensor<8xf32>
+}

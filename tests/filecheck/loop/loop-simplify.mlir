@@ -1,0 +1,152 @@
+// RUN: xdsl-opt %s -p loop-simplify | filecheck %s
+
+// Kernels in normal form: no dimension of one step, no nest that is none, nothing unused or twice.
+
+// CHECK-LABEL: @unit_dims
+// CHECK: loop.parallel (%j) to (8)
+// CHECK-NEXT: loop.read %x[0, %j]
+// CHECK: loop.write {{.*}}[0, %j, 0]
+func.func @unit_dims(%x: tensor<1x8xf32>) -> tensor<1x8x1xf32> {
+  %y = loop.kernel "neg" outs(%o : memref<1x8x1xf32>) -> tensor<1x8x1xf32> {
+    loop.parallel (%i, %j, %k) to (1, 8, 1) {
+      %v = loop.read %x[%i, %j] : tensor<1x8xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j, %k] : memref<1x8x1xf32>
+    }
+  }
+  func.return %y : tensor<1x8x1xf32>
+}
+
+// CHECK-LABEL: @nests_without_dims
+// CHECK: loop.kernel
+// CHECK-NEXT: %v = loop.read %x[0]
+// CHECK-NEXT: loop.write %v
+func.func @nests_without_dims(%x: tensor<1xf32>) -> tensor<f32> {
+  %y = loop.kernel "sum" outs(%o : memref<f32>) -> tensor<f32> {
+    loop.parallel () to () {
+      %s = loop.reduce (%i) to (1) [add] -> f32 {
+        %v = loop.read %x[%i] : tensor<1xf32>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[] : memref<f32>
+    }
+  }
+  func.return %y : tensor<f32>
+}
+
+// CHECK-LABEL: @nests_of_one_kind
+// CHECK: loop.parallel (%i, %j) to (4, 8)
+// CHECK-NEXT: loop.reduce (%k, %l) to (2, 3) [max]
+// CHECK-NEXT: loop.read
+func.func @nests_of_one_kind(%x: tensor<4x8x2x3xf32>) -> tensor<4x8xf32> {
+  %y = loop.kernel "max" outs(%o : memref<4x8xf32>) -> tensor<4x8xf32> {
+    loop.parallel (%i) to (4) {
+      loop.parallel (%j) to (8) {
+        %m = loop.reduce (%k) to (2) [max] -> f32 {
+          %n = loop.reduce (%l) to (3) [max] -> f32 {
+            %v = loop.read %x[%i, %j, %k, %l] : tensor<4x8x2x3xf32>
+            loop.yield %v : f32
+          }
+          loop.yield %n : f32
+        }
+        loop.write %m, %o[%i, %j] : memref<4x8xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4x8xf32>
+}
+
+// CHECK-LABEL: @maps_by_the_ranges_of_their_indices
+// CHECK: loop.read %x[%i, %j]
+func.func @maps_by_the_ranges_of_their_indices(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %y = loop.kernel "copy" outs(%o : memref<4x8xf32>) -> tensor<4x8xf32> {
+    loop.parallel (%i, %j) to (4, 8) {
+      %v = loop.read %x[(%i * 8 + %j) floordiv 8, (%i * 8 + %j) mod 8] : tensor<4x8xf32>
+      loop.write %v, %o[%i, %j] : memref<4x8xf32>
+    }
+  }
+  func.return %y : tensor<4x8xf32>
+}
+
+// CHECK-LABEL: @unused_and_repeated
+// CHECK-NEXT: loop.kernel "exp" outs(%{{\w+}}: memref<8xf32>) -> tensor<8xf32>
+// CHECK-NEXT: loop.parallel
+// CHECK-NEXT: [[V:%\w+]] = loop.read %x[%i]
+// CHECK-NEXT: [[E:%\w+]] = math.exp [[V]]
+// CHECK-NEXT: [[S:%\w+]] = arith.addf [[E]], [[E]]
+// CHECK-NEXT: loop.write [[S]]
+// CHECK-NEXT: }
+func.func @unused_and_repeated(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %y, %z = loop.kernel "exp" outs(%o : memref<8xf32>, %p : memref<8xf32>) -> tensor<8xf32>, tensor<8xf32> {
+    %b = loop.local (8) : memref<8xf32>
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %u = loop.read %x[%i] : tensor<8xf32>
+      %e = math.exp %v : f32
+      %f = math.exp %u : f32
+      %s = arith.addf %e, %f : f32
+      %unused = arith.mulf %s, %s : f32
+      loop.write %s, %o[%i] : memref<8xf32>
+      loop.write %e, %b[%i] : memref<8xf32>
+      loop.write %e, %p[%i] : memref<8xf32>
+    }
+    loop.parallel (%j) to (8) {
+      %v = loop.read %x[%j] : tensor<8xf32>
+      loop.write %v, %p[%j] : memref<8xf32>
+    }
+  }
+  func.return %y : tensor<8xf32>
+}
+
+// CHECK-LABEL: @no_flattening_when_combiners_differ
+// CHECK: loop.reduce (%k) to (2) [max]
+// CHECK-NEXT: loop.reduce (%l) to (3) [add]
+func.func @no_flattening_when_combiners_differ(%x: tensor<2x3xf32>) -> tensor<f32> {
+  %y = loop.kernel "max" outs(%o : memref<f32>) -> tensor<f32> {
+    %m = loop.reduce (%k) to (2) [max] -> f32 {
+      %n = loop.reduce (%l) to (3) [add] -> f32 {
+        %v = loop.read %x[%k, %l] : tensor<2x3xf32>
+        loop.yield %v : f32
+      }
+      loop.yield %n : f32
+    }
+    loop.write %m, %o[] : memref<f32>
+  }
+  func.return %y : tensor<f32>
+}
+
+// CHECK-LABEL: @no_merging_when_memory_is_written_between
+// CHECK: [[V:%\w+]] = loop.read %b[]
+// CHECK: loop.write {{.*}} %b[]
+// CHECK: [[W:%\w+]] = loop.read %b[]
+// CHECK-NEXT: arith.addf [[V]], [[W]]
+func.func @no_merging_when_memory_is_written_between(%x: tensor<f32>) -> tensor<f32> {
+  %y = loop.kernel "add" outs(%o : memref<f32>) -> tensor<f32> {
+    %b = loop.local () : memref<f32>
+    %c = loop.read %x[] : tensor<f32>
+    loop.write %c, %b[] : memref<f32>
+    %v = loop.read %b[] : memref<f32>
+    %d = arith.negf %v : f32
+    loop.write %d, %b[] : memref<f32>
+    %w = loop.read %b[] : memref<f32>
+    %s = arith.addf %v, %w : f32
+    loop.write %s, %o[] : memref<f32>
+  }
+  func.return %y : tensor<f32>
+}
+
+// CHECK-LABEL: @no_removal_when_it_checks
+// CHECK: loop.kernel "check"
+// CHECK: loop.assert
+func.func @no_removal_when_it_checks(%n: tensor<8xi64>) {
+  %y = loop.kernel "check" outs(%o : memref<8xi64>) -> tensor<8xi64> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %n[%i] : tensor<8xi64>
+      %limit = arith.constant 8 : i64
+      %in = arith.cmpi ult, %v, %limit : i64
+      loop.assert %in, %v, "IndexError", "index {} is out of range"
+      loop.write %v, %o[%i] : memref<8xi64>
+    }
+  }
+  func.return
+}
