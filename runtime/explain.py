@@ -24,11 +24,11 @@ from xdsl.ir import Operation
 from ..ir import graph, host, loop
 from ..ir.locations import file_line, fused, source_lines
 from ..ir.shapes import symbol_ranges
+from ..lowering.host.bufferize import OUT_VARIANTS
 from ..lowering.host.memory import host_functions
 from .config import config
 from .observers import CompiledGraph, CompiledKernel, ir_text
 
-MATRIX_PRODUCTS = {f"aten.{name}.out" for name in ("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot")}
 UNKNOWN_SIZE = 1024
 """What a symbol without a hint counts as in sizes."""
 
@@ -253,7 +253,7 @@ def _externs(module: ModuleOp) -> Iterator[ExplainedExtern]:
 
 
 def _why(op: host.ExternOp) -> str:
-    if op.target.data in MATRIX_PRODUCTS:
+    if op.target.data in OUT_VARIANTS.values():
         return "matrix product: the library's, with its surroundings fused"
     return "no native op; runs as in eager"
 

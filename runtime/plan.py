@@ -198,15 +198,15 @@ class PlanWriter:
         self.emit(f"{self.values[op.target]}.copy_({self.values[op.source]})")
 
     def separate(self, op: host.SeparateOp) -> None:
-        written = [self._span(value) for value in op.written]
-        sources = [self._span(value) for value in op.sources]
         results = [self.define(value, "argument") for value in op.results]
-        call = self.bind("separate", separate)
-        self.emit(f"{list_text(results)} = {call}({tuple_text(sources)}, {tuple_text(written)})")
+        lists = ", ".join(text for values in (op.sources, op.written) for text in self._with_spans(values))
+        self.emit(f"{list_text(results)} = {self.bind('separate', separate)}({lists})")
 
-    def _span(self, value: SSAValue) -> str:
-        assert isinstance(value.type, host.BufferType)
-        return f"({self.values[value]}, {expr_text(value.type.byte_span)})"
+    def _with_spans(self, values: Sequence[SSAValue]) -> tuple[str, str]:
+        """The tensors, and the bytes that each spans."""
+        types = [value.type for value in values]
+        spans = [expr_text(type_.byte_span) for type_ in types if isinstance(type_, host.BufferType)]
+        return tuple_text(self.values[value] for value in values), tuple_text(spans)
 
     def free(self, op: host.FreeOp) -> None:
         self.emit(f"del {', '.join(self.values[value] for value in op.buffers)}")

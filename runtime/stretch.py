@@ -7,8 +7,10 @@ kernel names the slots it gets.
 from __future__ import annotations
 
 import builtins
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from torch import Tensor
@@ -167,12 +169,20 @@ def release_gil(runs: Iterable[host.RunOp]) -> bool:
     return not all(span.is_constant for span in spans) or sum(span.constant for span in spans) >= RELEASE_GIL_BYTES
 
 
-def separate(sources: Sequence[tuple[Tensor, int]], written: Sequence[tuple[Tensor, int]]) -> list[Tensor]:
-    """The source tensors, those that overlap a written one in memory as copies; each with the bytes it spans."""
-    ranges = [(tensor.data_ptr(), tensor.data_ptr() + size) for tensor, size in written]
-    return [_apart(tensor, tensor.data_ptr(), size, ranges) for tensor, size in sources]
+def separate(
+    sources: Sequence[Tensor], sizes: Sequence[int], written: Sequence[Tensor], written_sizes: Sequence[int]
+) -> list[Tensor]:
+    """The source tensors, those that overlap a written one in memory as copies; sizes are the bytes each spans."""
+    ranges = sorted(zip([tensor.data_ptr() for tensor in written], written_sizes, strict=True))
+    starts = [start for start, _ in ranges]
+    ends = list(accumulate((start + size for start, size in ranges), max))
+    return [
+        tensor.clone() if _overlaps(tensor.data_ptr(), size, starts, ends) else tensor
+        for tensor, size in zip(sources, sizes, strict=True)
+    ]
 
 
-def _apart(tensor: Tensor, start: int, size: int, ranges: Sequence[tuple[int, int]]) -> Tensor:
-    overlaps = any(start < high and low < start + size for low, high in ranges)
-    return tensor.clone() if overlaps else tensor
+def _overlaps(start: int, size: int, starts: Sequence[int], ends: Sequence[int]) -> bool:
+    """Whether some range begins before this one ends, and ends after this one begins; `ends` are running maxima."""
+    before = bisect_left(starts, start + size)
+    return before > 0 and ends[before - 1] > start

@@ -1,0 +1,37 @@
+"""What surrounds native calls: arguments that overlap in memory, and errors that kernels record."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepwell.runtime.stretch import raise_error, separate
+
+RANGE = st.tuples(st.integers(0, 60), st.integers(0, 12))
+"""Start and length of a stretch of elements."""
+
+
+@given(st.lists(RANGE, max_size=5), st.lists(RANGE, min_size=1, max_size=5))
+def test_exactly_what_overlaps_is_copied(sources: list[tuple[int, int]], written: list[tuple[int, int]]) -> None:
+    memory = torch.arange(80, dtype=torch.int32)
+    tensors = [memory[start : start + length] for start, length in sources]
+    others = [memory[start : start + length] for start, length in written]
+    found = separate(tensors, [4 * n for _, n in sources], others, [4 * n for _, n in written])
+    for result, tensor, (start, length) in zip(found, tensors, sources, strict=True):
+        own = set(range(start, start + length))
+        shared = any(own & set(range(first, first + n)) for first, n in written)
+        assert torch.equal(result, tensor)
+        if shared:
+            assert result.data_ptr() != tensor.data_ptr()
+        elif length and all(n for _, n in written):  # an empty range within another may count as overlapping
+            assert result is tensor
+
+
+def test_an_error_record_becomes_eagers_exception() -> None:
+    table = (("IndexError", "index {} is bad"), ("RuntimeError", "ZeroDivisionError"))
+    with pytest.raises(IndexError, match=r"^index -7 is bad$"):
+        raise_error(table, (1, -7))
+    with pytest.raises(RuntimeError, match=r"^ZeroDivisionError$"):
+        raise_error(table, (2, 0))
