@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from ...ir import tile
 from ...ir.errors import BackendError
 from ...ir.locations import location_text
-from .blocks import ALWAYS, INT64, Block, Pieces, block_of
+from .blocks import ALWAYS, INT64, Block, Pieces, block_of, element_of
 from .emit_arith import both, negate_mask
 from .emit_blocks import transposed
 from .emitter import Emitter, Table, unsupported
 from .lanes import Lanes, guarded, load, store
+
+CACHE_LINE = 64
 
 SCRATCH_BYTES = 256 << 10
 """The most memory of one scratch buffer; it lies on a thread's stack."""
@@ -108,6 +110,18 @@ def _emit_scatter(e: Emitter, op: tile.ScatterOp) -> None:
         store(e, *row, combiner=_combiner(op))
 
 
+def _emit_prefetch(e: Emitter, op: tile.PrefetchOp) -> None:
+    """One hint per cache line; none for an incomplete block."""
+    element, ((buffer,), indices, mask) = element_of(op.buffer.type), e.operand_groups(op)
+    if mask and not set(mask[0]) <= set(ALWAYS):
+        return
+    address = e.expressions.address(element, buffer[0], op.offset, [piece for (piece,) in indices])
+    for lane in range(0, op.lanes.value.data, max(CACHE_LINE // element.bytes, 1)):
+        place = e.offset(element.memory, address, str(lane))
+        kind = "0" if op.write is None else "1"
+        e.call_effect("llvm.prefetch.p0", ("ptr", place), ("i32", kind), ("i32", "3"), ("i32", "1"))
+
+
 def _emit_scratch(e: Emitter, op: tile.ScratchOp) -> None:
     element, size = e.block(op.buffer.type.element_type).element, op.size.value.data
     if size * element.bytes > SCRATCH_BYTES:
@@ -166,6 +180,7 @@ MEMORY: Table = {
     tile.StoreOp: _emit_store,
     tile.GatherOp: _emit_gather,
     tile.ScatterOp: _emit_scatter,
+    tile.PrefetchOp: _emit_prefetch,
     tile.ScratchOp: _emit_scratch,
     tile.AssertOp: _emit_assert,
 }

@@ -17,6 +17,7 @@ from .ops import (
     KernelOp,
     LoadOp,
     PhiloxOp,
+    PrefetchOp,
     ProgramIdOp,
     ReduceOp,
     ScatterOp,
@@ -40,6 +41,7 @@ Tile = Dialect(
         StoreOp,
         GatherOp,
         ScatterOp,
+        PrefetchOp,
         IndexOp,
         IotaOp,
         BroadcastOp,
@@ -55,6 +57,6 @@ Tile = Dialect(
 
 __all__ = [
     "AssertOp", "BroadcastOp", "CompareOp", "ConvertOp", "ForOp", "GatherOp", "GridSizeOp", "IndexOp", "IotaOp",
-    "KernelOp", "LoadOp", "PhiloxOp", "ProgramIdOp", "ReduceOp", "ScatterOp", "ScratchOp", "SelectOp", "StoreOp",
-    "Tile", "TransposeOp", "YieldOp",
+    "KernelOp", "LoadOp", "PhiloxOp", "PrefetchOp", "ProgramIdOp", "ReduceOp", "ScatterOp", "ScratchOp", "SelectOp",
+    "StoreOp", "Tile", "TransposeOp", "YieldOp",
 ]  # fmt: skip

@@ -262,6 +262,10 @@ class TileFunctions(InterpreterFunctions):
             total = combine(op.combiner.data, total, [value[lane] for value in lanes])
         return tuple(total)
 
+    @impl(tile.PrefetchOp)
+    def run_prefetch(self, interpreter: Interpreter, op: tile.PrefetchOp, args: PythonValues) -> PythonValues:
+        return ()
+
     @impl(tile.AssertOp)
     def run_assert(self, interpreter: Interpreter, op: tile.AssertOp, args: PythonValues) -> PythonValues:
         condition, value, *mask = args

@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     StringAttr,
     SymbolNameConstraint,
+    UnitAttr,
     VectorType,
     i1,
     i32,
@@ -905,6 +906,86 @@ class ScatterOp(IRDLOperation):
             _resolve(parser, mask, _mask_type(block)),
             combiner,
         )
+
+
+@irdl_op_definition
+class PrefetchOp(IRDLOperation):
+    """
+    Hints that the `lanes` elements from an offset on will be read, or written, soon. No value depends on it; the
+    offset may lie outside of the buffer, and a block that the mask cuts short needs no prefetch.
+
+    ```mlir
+    tile.prefetch %x[%i + 1024] lanes 64 mask %m : memref<?xf32>
+    tile.prefetch %o[%i + 1024] lanes 64 write : memref<?xf32>
+    ```
+    """
+
+    name = "tile.prefetch"
+
+    buffer = operand_def(MemRefType)
+    indices = var_operand_def(INDEX)
+    mask = opt_operand_def()
+    access = prop_def(MapAttr)
+    lanes = prop_def(IntegerAttr)
+    write = opt_prop_def(UnitAttr)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryWriteEffect())  # or it would be dead code
+
+    @staticmethod
+    def make(
+        buffer: SSAValue,
+        indices: Sequence[SSAValue],
+        offset: ExprLike,
+        lanes: int,
+        mask: SSAValue | None = None,
+        *,
+        write: bool = False,
+    ) -> PrefetchOp:
+        used, map_ = canonical_access(indices, [as_expr(offset)])
+        properties: dict[str, Attribute] = {
+            "access": MapAttr(map_),
+            "lanes": _integer(lanes),
+            "operandSegmentSizes": _segments(1, len(used), int(mask is not None)),
+        }
+        if write:
+            properties["write"] = UnitAttr()
+        return PrefetchOp.create(operands=[buffer, *used, *_optional(mask)], properties=properties)
+
+    @property
+    def offset(self) -> Expr:
+        return self.access.results[0]
+
+    def verify_(self) -> None:
+        if len(self.access.results) != 1 or self.access.data.rank != len(self.indices):
+            raise VerifyException(
+                f"tile.prefetch: expected one offset over {len(self.indices)} indices, got {self.access}"
+            )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.buffer)
+        print_access(printer, self.indices, self.access.data)
+        printer.print_string(f" lanes {self.lanes.value.data}")
+        _print_mask(printer, self.mask)
+        if self.write is not None:
+            printer.print_string(" write")
+        printer.print_string(" : ")
+        printer.print_attribute(self.buffer.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PrefetchOp:
+        buffer = parser.parse_unresolved_operand()
+        indices, map_ = parse_access(parser)
+        parser.parse_keyword("lanes")
+        lanes = parser.parse_integer()
+        mask = _parse_optional_operand(parser, "mask")
+        write = parser.parse_optional_keyword("write") is not None
+        parser.parse_punctuation(":")
+        value = parser.resolve_operand(buffer, parser.parse_type())
+        mask_type = block_type(i1, [lanes])
+        resolved = _resolve(parser, mask, mask_type)
+        return PrefetchOp.make(value, indices, map_.results[0], lanes, resolved, write=write)
 
 
 # -- block values ------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from ...ir.errors import LoweringError
 from ...ir.expr import ONE, ZERO, Atom, Expr, dim, linearize
 from ...ir.shapes import canonical_access
 from ...ir.tile.ops import INDEX, block_type, element_of, shape_of
+from ..schedule.prefetch import Stream
 
 
 @dataclass(frozen=True)
@@ -329,6 +330,15 @@ class BlockBuilder:
                 self.broadcast_optional(other),
             )
         )
+
+    def prefetch(self, stream: Stream) -> None:
+        """Fetches what the stream's access comes to, where that is a block of neighbours."""
+        target = stream.access.operands[1 if stream.writes else 0]
+        buffer, address = self._locate(target, stream.indices, stream.access.map.results)
+        if self.lane is not None and address.lane_stride == ONE:
+            offset = address.offset + stream.ahead
+            lanes, mask = self.lane.width, self.mask
+            self.append(tile.PrefetchOp.make(buffer.value, address.indices, offset, lanes, mask, write=stream.writes))
 
     def broadcast_optional(self, value: SSAValue | None) -> SSAValue | None:
         return None if value is None else self.broadcast(value, self.width)

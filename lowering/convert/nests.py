@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import AnyFloat
@@ -12,8 +12,9 @@ from ...ir import loop, tile
 from ...ir.combiners import COMBINERS, Combiner
 from ...ir.expr import ONE, ZERO, Expr, dim, minimum, product
 from ...ir.tile.ops import INDEX
-from ..schedule.choose import block_width, leaf_lane
+from ..schedule.choose import leaf_lane
 from ..schedule.model import KernelModel, element_bits, is_leaf, local_strides
+from ..schedule.prefetch import Stream
 from .block_builder import BlockBuilder, Buffer, Lane
 
 SCRATCH_BYTES = 128 * 1024
@@ -54,11 +55,17 @@ class Span:
 class NestEmitter:
     """Emits bodies of a loop kernel through a block builder."""
 
-    def __init__(self, builder: BlockBuilder, model: KernelModel, lanes: int, registers: int):
+    def __init__(
+        self,
+        builder: BlockBuilder,
+        model: KernelModel,
+        width: Callable[[Expr], int],
+        streams: Mapping[Block, Sequence[Stream]],
+    ):
         self.builder = builder
         self.model = model
-        self.lanes = lanes
-        self.registers = registers
+        self.width = width
+        self.streams = streams
 
     # -- bodies ----------------------------------------------------------------------------------
 
@@ -72,6 +79,8 @@ class NestEmitter:
 
     def body(self, block: Block) -> None:
         self.ops(list(block.ops))
+        for stream in self.streams.get(block, ()):
+            self.builder.prefetch(stream)
 
     def values(self, operands: Sequence[SSAValue]) -> list[SSAValue]:
         return [self.builder.values[operand] for operand in operands]
@@ -119,9 +128,6 @@ class NestEmitter:
         position = leaf_lane(nest, self.model)
         return None if nest.sizes[position] == ONE else position
 
-    def width(self, size: Expr) -> int:
-        return block_width(size, self.model.hints, self.lanes, self.registers)
-
     # -- nests -----------------------------------------------------------------------------------
 
     def parallel(self, op: loop.ParallelOp) -> None:
@@ -147,7 +153,7 @@ class NestEmitter:
 
     def reduce(self, op: loop.ReduceOp) -> None:
         spans = self.spans(op)
-        results = self.accumulate(op, spans, self.accumulators(op, spans))
+        results = self.accumulate(op, spans)
         self.bind_reduced(op, results, any(span.width > 1 for span in spans))
 
     def bind_reduced(self, op: loop.ReduceOp, results: Sequence[SSAValue], across_lanes: bool) -> None:
@@ -169,25 +175,29 @@ class NestEmitter:
         width = next((span.width for span in spans if span.width > 1), self.builder.width)
         return self.builder.identities(combiners_of(op), op.result_types, width)
 
-    def accumulate(self, op: loop.ReduceOp, spans: Sequence[Span], inits: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """Runs the reduction over the spans from `inits` on; long float sums go through a second accumulator."""
-        combiners = combiners_of(op)
+    def accumulate(self, op: loop.ReduceOp, spans: Sequence[Span]) -> Sequence[SSAValue]:
+        """Runs the reduction over the spans; long float sums go through a second accumulator."""
+        identities = self.accumulators(op, spans)
+        if not self._needs_runs(op, spans):
+            return self.fold(op, spans, identities)
+        outer, inner = split_runs(spans, self.model)
+
+        def run(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return self.builder.combine(combiners_of(op), carried, self.fold(op, inner, identities))
+
+        return self.loops(outer, identities, run)
+
+    def fold(self, op: loop.ReduceOp, spans: Sequence[Span], identities: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """Combines what the body yields, one after the other."""
         own_lanes = any(span.width > 1 for span in spans)
-        runs = self._needs_runs(op, spans)
-        identities = self.accumulators(op, spans) if own_lanes or runs else []
 
         def step(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             self.body(op.block)
             values = self._to_width(self.values(op.yielded.operands))
-            return self.builder.combine(combiners, carried, self._masked(values, identities) if own_lanes else values)
+            masked = self._masked(values, identities) if own_lanes else values
+            return self.builder.combine(combiners_of(op), carried, masked)
 
-        def run(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            return self.builder.combine(combiners, carried, self.loops(inner, identities, step))
-
-        if not runs:
-            return self.loops(spans, inits, step)
-        outer, inner = split_runs(spans, self.model)
-        return self.loops(outer, inits, run)
+        return self.loops(spans, identities, step)
 
     def _masked(self, values: Sequence[SSAValue], identities: Sequence[SSAValue]) -> list[SSAValue]:
         """Lanes beyond the end contribute the identity."""
@@ -223,6 +233,24 @@ def fits_scratch(op: loop.LocalOp, width: int) -> bool:
     size = product(op.sizes)
     bits = element_bits(op.buffer.type.element_type)
     return size.is_constant and size.constant * width * bits // 8 <= SCRATCH_BYTES
+
+
+def ops_before(nest: loop.NestOp) -> list[Operation]:
+    """The ops that stand before a nest in its block."""
+    assert nest.parent is not None
+    found: list[Operation] = []
+    for op in nest.parent.ops:
+        if op is nest:
+            return found
+        found.append(op)
+    return found
+
+
+def ops_after(nest: loop.NestOp) -> list[Operation]:
+    """The ops that stand after a nest in its block."""
+    assert nest.parent is not None
+    ops = list(nest.parent.ops)
+    return ops[ops.index(nest) + 1 :]
 
 
 def combiners_of(op: loop.ReduceOp) -> list[Combiner]:

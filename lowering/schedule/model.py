@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ...ir import loop
 from ...ir.expr import Expr, contiguous_strides, linearize
 from ...ir.loop.ops import AccessOp
-from ...ir.shapes import strides_of, symbol_ranges
+from ...ir.shapes import sizes_of, strides_of, symbol_ranges
 
 UNKNOWN_SIZE = 256
 """What a size without hint is taken for."""
@@ -113,6 +113,12 @@ class KernelModel:
             known = local_strides(owner) if isinstance(owner, loop.LocalOp) else strides_of(tensor.type)
             self.layouts[tensor] = known
         return known
+
+    @property
+    def bytes(self) -> int:
+        """What the tensors that the kernel reads and writes span."""
+        types = [*(value.type for value in captured(self.kernel)), *self.kernel.result_types]
+        return sum(self.hints.volume(sizes_of(type_)) * element_bits(type_.element_type) // 8 for type_ in types)  # type: ignore[attr-defined]
 
     @property
     def work(self) -> int:

@@ -290,3 +290,23 @@ def test_the_first_failing_lane_is_recorded(shape: tuple[int, ...], masked: bool
     assert (out == offsets).all()
     kernel.run(mask, np.full(shape, 99), out, 10)
     assert kernel.slot[1] == (12 if masked and shape else -7)
+
+
+# -- prefetch ----------------------------------------------------------------------------------------
+
+
+def test_prefetch_is_one_hint_per_line_and_harmless_beyond_the_buffer() -> None:
+    kernel = Kernel("""
+    tile.kernel @fetch(%x : memref<?xf32>, %o : memref<?xf32>) grid (1) {
+      tile.for %i, %m = [0] to [100] step 64 {
+        tile.prefetch %x[%i + 1000000] lanes 64 mask %m : memref<?xf32>
+        tile.prefetch %o[%i + 1000000] lanes 64 mask %m write : memref<?xf32>
+        %v = tile.load %x[%i] strides (1) mask %m : memref<?xf32> -> vector<64xf32>
+        tile.store %v, %o[%i] strides (1) mask %m : vector<64xf32>, memref<?xf32>
+        tile.yield
+      }
+    }""")
+    x, out = samples("f32", 100), np.zeros(100, np.float32)
+    kernel.run(x, out)
+    assert same(out, x)
+    assert kernel.llvm.count("call void @llvm.prefetch.p0") == 8  # none for the incomplete block

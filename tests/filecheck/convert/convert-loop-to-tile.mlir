@@ -26,6 +26,84 @@ func.func @pointwise(%x: tensor<1000000xf32>) -> tensor<1000000xf32> {
 // -----
 
 module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @column_sums
+func.func @column_sums(%x: tensor<4096x4096xf32>) -> tensor<4096xf32> {
+  %y = loop.kernel "sums" outs(%o : memref<4096xf32>) -> tensor<4096xf32> {
+    loop.parallel (%j) to (4096) {
+      %s = loop.reduce (%i) to (4096) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4096x4096xf32>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%j] : memref<4096xf32>
+    }
+  }
+  func.return %y : tensor<4096xf32>
+}
+// Long columns are added up row by row, a few rows at a time, in partial results; so memory is read in order.
+// CHECK: tile.kernel @sums_0({{.*}}) grid (32)
+// CHECK: tile.for {{.*}} step 16 {
+// CHECK-NEXT: tile.for [[J:%\w+]], {{.*}} = [0] to [4096] step 64 {
+// CHECK: tile.for [[I:%\w+]] = {{.*}} step 1 carry
+// CHECK-NEXT: tile.load %{{.*}}[[[I]] * 4096 + [[J]]]
+// CHECK: tile.load
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: tile.store
+// CHECK: } finish {
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @fetch_next_rows
+func.func @fetch_next_rows(%x: tensor<4096x2000xf32>, %w: tensor<2000xf32>) -> tensor<4096x2000xf32> {
+  %y = loop.kernel "norm" outs(%o : memref<4096x2000xf32>) -> tensor<4096x2000xf32> {
+    loop.parallel (%i) to (4096) {
+      %m = loop.reduce (%j) to (2000) [max] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4096x2000xf32>
+        loop.yield %v : f32
+      }
+      loop.parallel (%j) to (2000) {
+        %v = loop.read %x[%i, %j] : tensor<4096x2000xf32>
+        %a = loop.read %w[%j] : tensor<2000xf32>
+        %d = arith.subf %v, %m : f32
+        %e = math.exp %d : f32
+        %f = arith.mulf %e, %a : f32
+        loop.write %f, %o[%i, %j] : memref<4096x2000xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4096x2000xf32>
+}
+// The nest with the most to do fetches the next row, for reading and for writing; the weights stay in the cache.
+// CHECK: tile.reduce max
+// CHECK: tile.for [[J:%\w+]], [[M:%\w+]] = [0] to [2000]
+// CHECK: tile.store
+// CHECK-NEXT: tile.prefetch %{{.*}}[%{{.*}} * 2000 + [[J]] + 2000] lanes 32 mask [[M]] : memref<?xf32>
+// CHECK-NEXT: tile.prefetch %{{.*}}[%{{.*}} * 2000 + [[J]] + 2000] lanes 32 mask [[M]] write : memref<?xf32>
+// CHECK-NEXT: tile.yield
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @no_prefetch_when_cached
+func.func @no_prefetch_when_cached(%x: tensor<1000xf32>) -> tensor<1000xf32> {
+  %y = loop.kernel "add" outs(%o : memref<1000xf32>) -> tensor<1000xf32> {
+    loop.parallel (%i) to (1000) {
+      %v = loop.read %x[%i] : tensor<1000xf32>
+      %w = arith.addf %v, %v : f32
+      loop.write %w, %o[%i] : memref<1000xf32>
+    }
+  }
+  func.return %y : tensor<1000xf32>
+}
+// CHECK: tile.kernel
+// CHECK-NOT: tile.prefetch
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
 // CHECK-LABEL: @rows
 func.func @rows(%x: tensor<4096x2000xf32>) -> tensor<4096x2000xf32> {
   %y = loop.kernel "center" outs(%o : memref<4096x2000xf32>) -> tensor<4096x2000xf32> {

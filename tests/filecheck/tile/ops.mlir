@@ -31,6 +31,10 @@ tile.kernel @every_op(%x : memref<?xf32>, %o : memref<?xf32>, %s0 : index) grid 
     %g = tile.gather %x[%off] mask %mask else %zv : memref<?xf32>, vector<64xi64>
     // CHECK-NEXT: tile.scatter %g, %o[%off] mask %mask add : vector<64xf32>, memref<?xf32>, vector<64xi64>
     tile.scatter %g, %o[%off] mask %mask add : vector<64xf32>, memref<?xf32>, vector<64xi64>
+    // CHECK-NEXT: tile.prefetch %x[%j + 1024] lanes 64 mask %mask : memref<?xf32>
+    tile.prefetch %x[%j + 1024] lanes 64 mask %mask : memref<?xf32>
+    // CHECK-NEXT: tile.prefetch %o[%j + s0] lanes 16 write : memref<?xf32>
+    tile.prefetch %o[%j + s0] lanes 16 write : memref<?xf32>
     %next = arith.addf %acc, %q : vector<64xf32>
     tile.yield %next : vector<64xf32>
   }

@@ -1,0 +1,261 @@
+"""Lays a kernel on a grid of programs: chooses among three plans by sizes, dependences and the machine.
+
+- *parallel*: the indices of the one parallel nest are spread over programs; lanes run along one of them or along the
+  innermost nests;
+- *split*: a large reduction with few results, or down columns, is cut into chunks, and partial results are combined;
+- *serial*: one program runs everything, which is right for any kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Block, Operation
+
+from ...ir import loop
+from ...ir.expr import ONE, ZERO, Expr, ceildiv, product
+from ...ir.target import Target
+from .choose import HEAVY_REGISTERS, LIGHT_REGISTERS, block_width, choose_lane, is_heavy, machine_lanes
+from .model import KernelModel, is_leaf, nests_of
+from .prefetch import Leaf, LeafFinder, Loop
+
+PROGRAM_WORK = 1 << 14
+"""Scalar operations that one program should at least do; a parallel region costs about 2 µs."""
+
+ENOUGH_PROGRAMS = 32
+"""Programs beyond which more of them balance no better."""
+
+TILE = 64
+"""Side of the square tiles in which transposed data is walked: 64 lines of L1."""
+
+SPLIT_WORK = 1 << 17
+"""A reduction with few results is split from this much work on."""
+
+LONG_COLUMN = 512
+"""Rows from which on a column reduction goes row by row, so that it reads memory in order."""
+
+SPLIT_CHUNKS = 32
+"""Most chunks of a split reduction; a function of sizes only, so results repeat for any number of threads."""
+
+ROW_BLOCK = 16
+"""Rows that a split column reduction adds up in registers between two visits of its partial results."""
+
+
+# -- plans -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ParallelPlan:
+    """Programs take `rows` consecutive points of the box of `prefix` dims and, if given, a `chunk` of the lane dim.
+
+    `crossed` is a dim along which some tensor is read contiguously while another is along the lanes: the two are
+    walked in square tiles, so that what one line of cache holds is used while it is there.
+    """
+
+    nest: loop.ParallelOp
+    lane: int | None
+    width: int
+    prefix: tuple[int, ...]
+    inner: tuple[int, ...]
+    rows: int
+    chunk: int | None
+    crossed: int | None = None
+
+    @property
+    def row_count(self) -> Expr:
+        return product(self.nest.sizes[k] for k in self.prefix)
+
+    @property
+    def lane_chunks(self) -> Expr:
+        return ONE if self.chunk is None or self.lane is None else ceildiv(self.nest.sizes[self.lane], self.chunk)
+
+    @property
+    def grid(self) -> Expr:
+        return ceildiv(self.row_count, self.rows) * self.lane_chunks
+
+    def leaves(self, find: LeafFinder) -> Iterator[Leaf]:
+        nest = self.nest
+        lane = None if self.lane is None else find.loop(nest.indices[self.lane], nest.sizes[self.lane], self.width)
+        rows = [find.loop(nest.indices[k], nest.sizes[k]) for k in (*self.inner[::-1], *self.prefix[::-1])]
+        outer = rows if lane is None else [lane, *rows]
+        if is_leaf(nest) and lane is not None:
+            yield Leaf(nest, lane.index, lane.step, outer, ())
+        else:
+            yield from find.leaves(nest.block, outer, lane)
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """Programs take `length` indices of dim `position` of the one reduction; `nest` is the parallel nest around it."""
+
+    nest: loop.ParallelOp | None
+    reduction: loop.ReduceOp
+    lane: int | None
+    width: int
+    position: int
+    length: Expr
+
+    @property
+    def grid(self) -> Expr:
+        return ceildiv(self.reduction.sizes[self.position], self.length)
+
+    def leaves(self, find: LeafFinder) -> Iterator[Leaf]:
+        """The reduction, by blocks of rows where lanes run outside of it."""
+        outer = [] if self.nest is None else find.loops(self.nest, None)
+        if self.lane is None or self.nest is None:
+            yield from find.leaves(self.block, outer, None)
+            return
+        lane = find.loop(self.nest.indices[self.lane], self.nest.sizes[self.lane], self.width)
+        rows = Loop(self.reduction.indices[self.position], 1, ROW_BLOCK)
+        yield Leaf(self.reduction, lane.index, lane.step, [rows], [lane])
+
+    @property
+    def outer_sizes(self) -> tuple[Expr, ...]:
+        return () if self.nest is None else self.nest.sizes
+
+    @property
+    def block(self) -> Block:
+        """The block in which the reduction stands."""
+        block = self.reduction.parent
+        assert block is not None
+        return block
+
+
+@dataclass(frozen=True)
+class SerialPlan:
+    """One program runs the whole kernel, which stands in `block`."""
+
+    block: Block
+
+    @property
+    def grid(self) -> Expr:
+        return ONE
+
+    def leaves(self, find: LeafFinder) -> Iterator[Leaf]:
+        return find.leaves(self.block, [], None)
+
+
+Plan = ParallelPlan | SplitPlan | SerialPlan
+
+
+class Planner:
+    """Chooses the plan of one kernel."""
+
+    def __init__(self, model: KernelModel, target: Target):
+        self.model = model
+        self.target = target
+        self.hints = model.hints
+        self.lanes = machine_lanes(model, target.vector_bits)
+        self.registers = HEAVY_REGISTERS if is_heavy(model) else LIGHT_REGISTERS
+
+    def plan(self) -> Plan:
+        return self.distributed() or SerialPlan(self.model.kernel.block)
+
+    def distributed(self) -> Plan | None:
+        """A plan for several programs: the kernel must have one nest, and end in it if it is parallel."""
+        nests = nests_of(self.model.kernel.block)
+        nest = nests[0] if len(nests) == 1 else None
+        if isinstance(nest, loop.ReduceOp):
+            return self.split(None, nest, None)
+        if not isinstance(nest, loop.ParallelOp) or nest is not self.last_op:
+            return None
+        choice = choose_lane(nest, self.model, self.lanes)
+        lane = None if choice.index is None else list(nest.indices).index(choice.index)
+        plan = self.parallel(nest, lane)
+        inner = nests_of(nest.block)
+        if len(inner) == 1 and isinstance(inner[0], loop.ReduceOp) and self.prefers_split(plan, inner[0]):
+            return self.split(nest, inner[0], lane) or plan
+        return plan
+
+    def prefers_split(self, plan: ParallelPlan, reduction: loop.ReduceOp) -> bool:
+        """Where there are too few programs, or each would go down long narrow columns of what the cache cannot hold."""
+        if self.hints.size(plan.grid) < ENOUGH_PROGRAMS:
+            return True
+        rows = self.hints.volume(reduction.sizes)
+        if plan.lane is None or rows < LONG_COLUMN:
+            return False
+        columns = self.hints.size(plan.nest.sizes[plan.lane])
+        return rows * columns * self.target.vector_bits // 8 // self.lanes > self.target.l2_bytes // 2
+
+    @property
+    def last_op(self) -> Operation | None:
+        return self.model.kernel.block.last_op
+
+    def width(self, size: Expr) -> int:
+        return block_width(size, self.hints, self.lanes, self.registers)
+
+    # -- parallel --------------------------------------------------------------------------------
+
+    def parallel(self, nest: loop.ParallelOp, lane: int | None) -> ParallelPlan:
+        free = self.independent_dims(nest)
+        outer = [k for k in range(nest.rank) if k != lane]
+        crossed = self.crossed(nest, lane)
+        prefix = self.prefix([k for k in outer if k in free and k != crossed], nest)
+        points = self.hints.volume([nest.sizes[k] for k in prefix])
+        rows = max(1, -(-PROGRAM_WORK * points // max(self.model.work, 1)))
+        width = 1 if lane is None else self.width(nest.sizes[lane])
+        chunk = self.chunk(nest, lane, width, points) if lane in free and points < ENOUGH_PROGRAMS * rows else None
+        if chunk is not None and crossed is not None:
+            chunk = -(-chunk // TILE) * TILE
+        inner = tuple(k for k in outer if k not in prefix and k != crossed)
+        return ParallelPlan(nest, lane, width, tuple(prefix), inner, min(rows, max(points, 1)), chunk, crossed)
+
+    def crossed(self, nest: loop.ParallelOp, lane: int | None) -> int | None:
+        """A dim along which some tensor is contiguous that the lanes walk in strides."""
+        if lane is None:
+            return None
+        for access in self.model.accesses:
+            if access.stride(nest.indices[lane]) in (ZERO, ONE):
+                continue
+            for k, index in enumerate(nest.indices):
+                if access.stride(index) == ONE and self.hints.size(nest.sizes[k]) >= self.lanes:
+                    return k
+        return None
+
+    def prefix(self, dims: Sequence[int], nest: loop.ParallelOp) -> list[int]:
+        """The leading dims that together have enough points."""
+        chosen: list[int] = []
+        points = 1
+        for k in dims:
+            if points >= ENOUGH_PROGRAMS * 2:
+                break
+            chosen.append(k)
+            points *= max(self.hints.size(nest.sizes[k]), 1)
+        return chosen
+
+    def chunk(self, nest: loop.ParallelOp, lane: int | None, width: int, points: int) -> int | None:
+        """How many lane indices make a program's work; None where one program takes them all."""
+        assert lane is not None
+        extent = self.hints.size(nest.sizes[lane])
+        per_index = max(self.model.work // max(extent, 1), 1)
+        least = -(-PROGRAM_WORK // per_index)
+        chunk = -(-max(least, 1) // width) * width
+        known_small = nest.sizes[lane].is_constant and chunk >= extent
+        return None if known_small else chunk
+
+    def independent_dims(self, nest: loop.ParallelOp) -> set[int]:
+        """Dims of which no two indices combine into the same element."""
+        dims = set(range(nest.rank))
+        for op in nest.body.walk():
+            if isinstance(op, loop.WriteOp) and op.combiner is not None:
+                alone = [result.as_dim for result in op.map.results]
+                indices = [op.indices[k] for k in alone if k is not None]
+                dims &= {k for k, index in enumerate(nest.indices) if index in indices}
+        return dims
+
+    # -- split -----------------------------------------------------------------------------------
+
+    def split(self, nest: loop.ParallelOp | None, reduction: loop.ReduceOp, lane: int | None) -> SplitPlan | None:
+        """Splits a large reduction whose block holds nothing but scalars besides it."""
+        if self.model.work < SPLIT_WORK or reduction.rank == 0 or self._has_locals():
+            return None
+        sizes = [self.hints.size(size) for size in reduction.sizes]
+        position = next((k for k, size in enumerate(sizes) if size >= 4 * SPLIT_CHUNKS), sizes.index(max(sizes)))
+        width = 1 if nest is None or lane is None else self.width(nest.sizes[lane])
+        unit = ROW_BLOCK if lane is not None else self.lanes * self.registers
+        length = ceildiv(reduction.sizes[position], SPLIT_CHUNKS * unit) * unit
+        return SplitPlan(nest, reduction, lane, width, position, length)
+
+    def _has_locals(self) -> bool:
+        return any(isinstance(op, loop.LocalOp) for op in self.model.kernel.body.walk())

@@ -1,0 +1,196 @@
+"""Chooses what a kernel fetches ahead of time, so that memory works while the processor computes.
+
+The hardware fetches ahead within a page and while loads are in flight; a kernel that computes much per element, or
+goes over a row several times, leaves memory idle. Only kernels that outgrow the cache ask for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.ir import Block, BlockArgument, SSAValue
+
+from ...ir import loop
+from ...ir.expr import ONE, ZERO, Expr
+from ...ir.loop.ops import AccessOp
+from .choose import leaf_lane
+from .model import Access, KernelModel, element_bits, is_leaf, nests_of
+
+AHEAD_BYTES = 4096
+"""How far ahead of its use a line is fetched: some hundreds of nanoseconds at the rate of memory."""
+
+MATH_WORK = 16
+"""Operations that a math function counts as."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop of the schedule: the index it runs, by how much at a time, and how often."""
+
+    index: SSAValue
+    step: int
+    trips: int
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An access of which the elements `ahead` of the current ones are fetched, read with other indices."""
+
+    access: AccessOp
+    indices: tuple[SSAValue, ...]
+    ahead: Expr
+
+    @property
+    def writes(self) -> bool:
+        return isinstance(self.access, loop.WriteOp)
+
+
+@dataclass
+class Leaf:
+    """An innermost nest: its own loops and those around it, each list from the innermost on."""
+
+    nest: loop.NestOp
+    lane: SSAValue
+    width: int
+    own: Sequence[Loop]
+    outer: Sequence[Loop]
+    work: int = 1
+    streams: list[Stream] = field(default_factory=list)
+
+    @property
+    def loops(self) -> list[Loop]:
+        return [*self.own, *self.outer]
+
+    @property
+    def volume(self) -> int:
+        """Elements that its loops go over."""
+        return prod((self.width, *(inner.trips for inner in self.own)))
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        """What nests have in common that go over the same space in the same way, one after the other."""
+        indices = list(self.nest.indices)
+        return self.nest.parent, self.nest.sizes, indices.index(self.lane) if self.lane in indices else None
+
+
+class Prefetcher:
+    """Deals the memory that a kernel streams out to its innermost nests."""
+
+    def __init__(self, model: KernelModel, leaves: Sequence[Leaf], l2_bytes: int):
+        self.model = model
+        self.leaves = leaves
+        self.l2_bytes = l2_bytes
+        self.of_block = {leaf.nest.block: leaf for leaf in leaves}
+        for op, _ in model.scalar_ops:
+            if op.parent in self.of_block:
+                self.of_block[op.parent].work += MATH_WORK if type(op).dialect_name() == "math" else 1
+
+    def plan(self) -> dict[Block, list[Stream]]:
+        """What the body of each innermost nest fetches."""
+        for access, leaf in self.first_accesses():
+            siblings = [other for other in self.leaves if other.form == leaf.form]
+            if len(siblings) == 1 or not self.fetch_next_rows(access, leaf, siblings):
+                ahead = steps_ahead(access, leaf.width, leaf.loops)
+                if ahead is not None:
+                    leaf.streams.append(Stream(access.op, tuple(access.indices), ahead))
+        return {leaf.nest.block: leaf.streams for leaf in self.leaves if leaf.streams}
+
+    def first_accesses(self) -> Iterator[tuple[Access, Leaf]]:
+        """The first access to each stretch of memory that is gone through once, lanes side by side."""
+        seen: set[object] = set()
+        for access in self.model.accesses:
+            leaf = self.of_block.get(access.op.parent)
+            if leaf is None or not is_contiguous(access, leaf) or self.stays_in_cache(access, leaf):
+                continue
+            own = list(leaf.nest.indices)
+            place = tuple(own.index(index) if index in own else index for index in access.indices)
+            if (key := (access.tensor, place, access.offset)) not in seen:
+                seen.add(key)
+                yield access, leaf
+
+    def stays_in_cache(self, access: Access, leaf: Leaf) -> bool:
+        """Whether a loop goes over the same small stretch again and again."""
+        size = leaf.width * element_bytes(access)
+        for current in leaf.loops:
+            if access.stride(current.index) == ZERO and current.trips > 1:
+                return size <= self.l2_bytes // 2
+            size *= current.trips
+        return False
+
+    def fetch_next_rows(self, access: Access, leaf: Leaf, siblings: Sequence[Leaf]) -> bool:
+        """Fetches rows to come in the nest that has the most to do meanwhile, if the cache can hold them."""
+        if leaf.volume * element_bytes(access) > self.l2_bytes // 8:
+            return False
+        ahead = steps_ahead(access, leaf.volume, leaf.outer)
+        if ahead is None:
+            return False
+        chosen = max(siblings, key=lambda other: other.work / (1 + len(other.streams)))
+        moved = dict(zip(leaf.nest.indices, chosen.nest.indices, strict=True))
+        chosen.streams.append(Stream(access.op, tuple(moved.get(index, index) for index in access.indices), ahead))
+        return True
+
+
+def is_contiguous(access: Access, leaf: Leaf) -> bool:
+    """Whether lanes are neighbours in the memory of a tensor, at indices of loops only."""
+    return (
+        not isinstance(access.tensor.owner, loop.LocalOp)
+        and access.stride(leaf.lane) == ONE
+        and all(isinstance(index, BlockArgument) for index in access.indices)
+    )
+
+
+def steps_ahead(access: Access, volume: int, loops: Iterable[Loop]) -> Expr | None:
+    """How many elements ahead of an access to look, where `volume` contiguous ones are used before the first loop
+    takes a step. None where the elements to come lie in no one direction."""
+    wanted = max(AHEAD_BYTES // element_bytes(access), 1)
+    for current in loops:
+        stride = access.stride(current.index)
+        if stride is None or stride.dims or stride == ZERO:
+            return None
+        steps = -(-wanted // max(volume, 1))
+        if current.trips >= 2 * steps:
+            return stride * (steps * current.step)
+        volume *= max(current.trips, 1)
+    return None
+
+
+def element_bytes(access: Access) -> int:
+    value = access.op.result if isinstance(access.op, loop.ReadOp) else access.op.value  # type: ignore[attr-defined]
+    return element_bits(value.type) // 8
+
+
+def streams_of(model: KernelModel, leaves: Sequence[Leaf], l2_bytes: int) -> dict[Block, list[Stream]]:
+    """What the innermost nests of a kernel fetch ahead; nothing if all that it touches stays in the cache."""
+    return Prefetcher(model, leaves, l2_bytes).plan() if model.bytes > l2_bytes else {}
+
+
+class LeafFinder:
+    """Finds the innermost nests in blocks, with their loops as the schedule lays them out."""
+
+    def __init__(self, model: KernelModel, width: Callable[[Expr], int]):
+        self.model = model
+        self.width = width
+
+    def leaves(self, block: Block, outer: Sequence[Loop], lane: Loop | None) -> Iterator[Leaf]:
+        """Those in a block with these loops around it; `lane` is the one among them that runs along lanes."""
+        for nest in nests_of(block):
+            if not is_leaf(nest):
+                yield from self.leaves(nest.block, [*self.loops(nest, None), *outer], lane)
+            elif lane is not None:
+                yield Leaf(nest, lane.index, lane.step, self.loops(nest, None), outer)
+            elif nest.rank and not isinstance(nest, loop.ForOp):
+                position = leaf_lane(nest, self.model)
+                width = self.width(nest.sizes[position])
+                yield Leaf(nest, nest.indices[position], width, self.loops(nest, position), outer)
+
+    def loops(self, nest: loop.NestOp, lane: int | None) -> list[Loop]:
+        """The loops of a nest, innermost first."""
+        found = [self.loop(index, size) for index, size in zip(nest.indices, nest.sizes, strict=True)]
+        if lane is not None:
+            found[lane] = self.loop(nest.indices[lane], nest.sizes[lane], self.width(nest.sizes[lane]))
+        return found[::-1]
+
+    def loop(self, index: SSAValue, size: Expr, step: int = 1) -> Loop:
+        return Loop(index, step, -(-self.model.hints.size(size) // step))
