@@ -15,8 +15,8 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from ...ir import loop
 from ...ir.expr import ZERO, Expr, dim
 from ...ir.loop.ops import AccessOp
-from ...ir.shapes import MapAttr, canonical_access, sizes_of
-from .radix import Place, linear_offset, match_places, simplified
+from ...ir.shapes import IndexMap, MapAttr, sizes_of
+from .radix import Place, canonical, linear_offset, match_places, substituted
 from .sizes import Sizes
 
 # -- indices and accesses ----------------------------------------------------------------------------
@@ -55,10 +55,10 @@ def same_place(first: AccessOp, second: AccessOp) -> bool:
 
 def set_access(op: AccessOp, indices: Sequence[SSAValue], results: Sequence[Expr], sizes: Sizes) -> None:
     """Gives the op another access, in canonical form and simplified by the ranges of its indices."""
-    used, access = canonical_access(indices, results)
-    simple = simplified(Place(access.results, tuple(map(extent_of, used))), sizes)
-    if simple != access.results:
-        used, access = canonical_access(used, simple)
+    seen: dict[SSAValue, int] = {}
+    same_as = tuple(seen.setdefault(index, position) for position, index in enumerate(indices))
+    order, simple = canonical(Place(tuple(results), tuple(map(extent_of, indices))), same_as, sizes)
+    used, access = [indices[position] for position in order], IndexMap(len(order), simple)
     first, rank = _FIRST_INDEX[type(op)], op.map.rank
     rest = op.operands[first + rank :]
     op.operands = [*op.operands[:first], *used, *rest]
@@ -73,9 +73,8 @@ def substitute_indices(
     """Puts expressions over `indices` in the place of some of the op's own indices."""
     operands = index_operands(op)
     own = len(indices)
-    inner = [replaced.get(operand, dim(own + position)) for position, operand in enumerate(operands)]
-    results = [result.substitute_dims(inner) for result in op.map.results]
-    set_access(op, [*indices, *operands], results, sizes)
+    inner = tuple(replaced.get(operand, dim(own + position)) for position, operand in enumerate(operands))
+    set_access(op, [*indices, *operands], substituted(op.map.results, inner), sizes)
 
 
 @cache

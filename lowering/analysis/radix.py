@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from ...ir.expr import ONE, Domain, Expr, Interval, contiguous_strides, exact_quotient, linearize
+from ...ir.expr import ONE, Atom, Domain, Expr, contiguous_strides, dim, exact_quotient, linearize
 from .sizes import Sizes
 
 REMEMBERED = 1 << 14
@@ -37,16 +37,37 @@ def divides(results: Sequence[Expr]) -> bool:
     )
 
 
-def simplified(place: Place, sizes: Sizes) -> tuple[Expr, ...]:
-    """The expressions without what the ranges of their dims decide."""
-    return _simplified(place, sizes.intervals) if divides(place.results) else place.results
+@lru_cache(maxsize=REMEMBERED)
+def substituted(results: tuple[Expr, ...], replacements: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The expressions with another one in the place of each dim."""
+    return tuple(result.substitute_dims(replacements) for result in results)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _simplified(place: Place, intervals: tuple[tuple[str, Interval], ...]) -> tuple[Expr, ...]:
-    extents = {position: extent for position, extent in enumerate(place.extents) if extent is not None}
-    domain = Domain(extents, dict(intervals))
-    return tuple(domain.simplify(result) for result in place.results)
+def canonical(place: Place, same_as: tuple[int, ...], sizes: Sizes) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
+    """The expressions without what the ranges of their dims decide, over the dims that are left: those, by their
+    old positions, and the expressions. Dim k is the same index as dim `same_as[k]`.
+
+    Dims are in the order of `ir.shapes.canonical_access`.
+    """
+    results = substituted(place.results, tuple(dim(position) for position in same_as))
+    if divides(results):
+        extents = {position: extent for position, extent in enumerate(place.extents) if extent is not None}
+        domain = Domain(extents, dict(sizes.intervals))
+        results = tuple(domain.simplify(result) for result in results)
+    order: dict[int, int] = {}
+
+    def note(leaf: Atom) -> str:
+        if leaf.kind == "dim":
+            order.setdefault(leaf.args[0], len(order))
+        return ""
+
+    for result in results:
+        result.render(note)
+    renamed = tuple(
+        result.substitute(lambda leaf: dim(order[leaf.args[0]]) if leaf.kind == "dim" else None) for result in results
+    )
+    return tuple(order), renamed
 
 
 @lru_cache(maxsize=REMEMBERED)

@@ -19,7 +19,16 @@ from ...ir.loop.ops import AccessOp, destination_type, extents_attr
 from ...ir.shapes import sizes_of
 from ...ir.target import target_of
 from ..analysis import costs
-from ..analysis.accesses import all_ops, ancestor_in, buffer_sizes, enclosing_nests, guard_of, match, same_place
+from ..analysis.accesses import (
+    Match,
+    all_ops,
+    ancestor_in,
+    buffer_sizes,
+    enclosing_nests,
+    guard_of,
+    match,
+    same_place,
+)
 from ..analysis.kernels import Kernel
 from ..analysis.sizes import Sizes
 from .moves import detach, erase, erase_writes, fused_name, is_only_written
@@ -67,14 +76,16 @@ class Aligner:
         """Pairs of leading indices that are equal wherever the second nest reads what the first wrote or, if it
         reads nothing of it, wherever both read the same. May split indices to get there."""
         links = list(self.links(one, other))
-        if split:
-            for writer, reader in links:
-                self.split(first, second, writer, reader)
-        pairs: Pairs | None = None
-        for writer, reader in links:
-            found = match(writer, reader, buffer_sizes(reader.operands[0]), self.sizes).pairs
-            pairs = found if pairs is None else {a: b for a, b in found.items() if pairs.get(a) is b}
-        return leading_pairs(first, second, pairs or {})
+        found = [self.match(writer, reader) for writer, reader in links]
+        if split and self.split(first, second, found):
+            found = [self.match(writer, reader) for writer, reader in links]
+        pairs = found[0].pairs if found else {}
+        for other_match in found[1:]:
+            pairs = {a: b for a, b in other_match.pairs.items() if pairs.get(a) is b}
+        return leading_pairs(first, second, pairs)
+
+    def match(self, writer: AccessOp, reader: AccessOp) -> Match:
+        return match(writer, reader, buffer_sizes(reader.operands[0]), self.sizes)
 
     def links(self, one: Accesses, other: Accesses) -> Iterator[tuple[loop.WriteOp | loop.ReadOp, loop.ReadOp]]:
         """The accesses that must agree: each write with each read of it, else reads of the largest common tensor."""
@@ -92,14 +103,15 @@ class Aligner:
             largest = max(common, key=lambda buffer: costs.tensor_bytes(buffer, self.sizes))
             yield one.reads[largest][0], other.reads[largest][0]
 
-    def split(self, first: loop.NestOp, second: loop.NestOp, writer: AccessOp, reader: AccessOp) -> None:
-        """Splits indices of the two nests where one of one is several of the other."""
-        sizes = buffer_sizes(reader.operands[0])
-        for index, factors in match(writer, reader, sizes, self.sizes).splits.items():
+    def split(self, first: loop.NestOp, second: loop.NestOp, matches: Sequence[Match]) -> bool:
+        """Splits indices of the two nests where one of one is several of the other; whether there were any."""
+        done: set[SSAValue] = set()
+        for index, factors in [entry for found in matches for entry in found.splits.items()]:
             for nest in (first, second):
-                if index in nest.indices and not isinstance(nest, loop.ForOp):
+                if index not in done and index in nest.indices and not isinstance(nest, loop.ForOp):
                     split_index(nest, index, factors, self.sizes)
-                    break
+                    done.add(index)
+        return bool(done)
 
 
 def leading_pairs(first: loop.NestOp, second: loop.NestOp, pairs: Pairs) -> Pairs:
@@ -308,7 +320,7 @@ class KernelFuser:
         if not is_leaf(ours):
             return False
         for writer, reader in self.merger.aligner.links(one, other):
-            found = match(writer, reader, buffer_sizes(reader.operands[0]), self.sizes).pairs
+            found = self.merger.aligner.match(writer, reader).pairs
             outer = {index for nest in enclosing_nests(reader)[-2:] for index in nest.indices}
             if any(found.get(index) not in outer for index in ours.indices):
                 return False
