@@ -62,7 +62,7 @@ def stepwell_backend(
         bw_compiler=compiler(GraphRole.BACKWARD),
         inference_compiler=compiler(GraphRole.INFERENCE),
         partition_fn=partial(partition, fallback_random=fallback_random),
-        decompositions=decomposition_table(),
+        decompositions=decomposition_table(fallback_random),
         keep_inference_input_mutations=True,
     )
     return backend(gm, example_inputs)

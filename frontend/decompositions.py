@@ -48,10 +48,15 @@ _NAMES = [
 """Packets whose every overload torch takes apart, unless it has a row."""
 
 
-@lru_cache(maxsize=1)
-def decomposition_table() -> dict[Any, Callable[..., Any]]:
-    """The table for AOTAutograd: overload → torch's decomposition."""
-    packets = [packet for name in _NAMES if (packet := getattr(torch.ops.aten, name, None)) is not None]
+_RANDOM = {"_fused_dropout", "native_dropout", "rrelu_with_noise"}
+"""Of these, those that draw random numbers in another way than eager once they are taken apart."""
+
+
+@lru_cache(maxsize=2)
+def decomposition_table(fallback_random: bool = False) -> dict[Any, Callable[..., Any]]:
+    """The table for AOTAutograd: overload → torch's decomposition. With `fallback_random` random ops stay whole."""
+    names = [name for name in _NAMES if not (fallback_random and name in _RANDOM)]
+    packets = [packet for name in names if (packet := getattr(torch.ops.aten, name, None)) is not None]
     found = get_decompositions(packets)
     return {target: rule for target, rule in found.items() if _is_taken_apart(target)}
 

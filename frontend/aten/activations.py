@@ -17,7 +17,6 @@ from ..builder import (
     log1p,
     maximum,
     minimum,
-    sigmoid,
     tanh,
     where,
 )
@@ -72,13 +71,6 @@ def silu(builder: GraphBuilder, self: Value) -> Value:
     return x / (1 + exp(-x))
 
 
-@imports("aten.silu_backward")
-def silu_backward(builder: GraphBuilder, grad_output: Value, self: Value) -> Value:
-    grad, x = _up(builder, grad_output, self)
-    s = sigmoid(x)
-    return grad * s * (1 + x * (1 - s))
-
-
 @imports("aten.sigmoid_backward")
 def sigmoid_backward(builder: GraphBuilder, grad_output: Value, output: Value) -> Value:
     grad, y = _up(builder, grad_output, output)
@@ -127,13 +119,6 @@ def softplus_backward(builder: GraphBuilder, grad_output: Value, self: Value, be
 def mish(builder: GraphBuilder, self: Value) -> Value:
     (x,) = _up(builder, self)
     return x * tanh(log1p(exp(x)))
-
-
-@imports("aten.mish_backward")
-def mish_backward(builder: GraphBuilder, grad_output: Value, self: Value) -> Value:
-    grad, x = _up(builder, grad_output, self)
-    t = tanh(log1p(exp(x)))
-    return grad * (t + x * sigmoid(x) * (1 - t * t))
 
 
 # -- piecewise linear --------------------------------------------------------------------------------

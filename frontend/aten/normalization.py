@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from ...ir.dtypes import compute_type
 from ...ir.expr import ONE, ZERO, ExprLike, product
-from ..builder import Declined, GraphBuilder, Value, exp, log, rsqrt, torch_dtype
+from ..builder import Declined, GraphBuilder, Value, exp, log, rsqrt
 from .reductions import degrees_of_freedom, moments
 from .registry import imports
 
@@ -68,7 +66,7 @@ def log_softmax_backward(builder: GraphBuilder, grad_output: Value, output: Valu
     return grad - exp(y) * grad.sum(y.dims(dim), keep=True)
 
 
-# -- layer and RMS norm ------------------------------------------------------------------------------
+# -- layer norm --------------------------------------------------------------------------------------
 
 
 def _normalized_dims(x: Value, normalized_shape: Sequence[Any]) -> list[int]:
@@ -118,44 +116,6 @@ def layer_norm_backward(
         (grad * normalized).sum(outer) if want_weight and weight is not None else None,
         grad.sum(outer) if want_bias and bias is not None else None,
     )
-
-
-def _epsilon(input: Value, eps: float | None) -> float:
-    return torch.finfo(torch_dtype(input.up().element)).eps if eps is None else eps
-
-
-@imports("aten._fused_rms_norm")
-def rms_norm(
-    builder: GraphBuilder,
-    input: Value,
-    normalized_shape: Sequence[Any],
-    weight: Value | None,
-    eps: float | None,
-) -> tuple[Value, Value]:
-    x = input.up()
-    scale = rsqrt((x * x).mean(_normalized_dims(x, normalized_shape), keep=True) + _epsilon(input, eps))
-    return _scaled(x * scale, _up(weight), None), scale
-
-
-@imports("aten._fused_rms_norm_backward")
-def rms_norm_backward(
-    builder: GraphBuilder,
-    grad_out: Value,
-    input: Value,
-    normalized_shape: Sequence[Any],
-    rstd: Value,
-    weight: Value | None,
-    output_mask: Sequence[bool],
-) -> tuple[Value | None, Value | None]:
-    grad, x, scale = grad_out.up(), input.up(), rstd.to(compute_type(input.element))
-    inner = _normalized_dims(x, normalized_shape)
-    normalized = x * scale
-    scaled = grad if weight is None else grad * weight.up()
-    projection = (scaled * normalized).mean(inner, keep=True)
-    grad_input = (scaled - normalized * projection) * scale
-    outer = [*range(x.rank - len(inner))]
-    grad_weight = (grad * normalized).sum(outer) if output_mask[1] and weight is not None else None
-    return grad_input if output_mask[0] else None, grad_weight
 
 
 # -- batch norm --------------------------------------------------------------------------------------

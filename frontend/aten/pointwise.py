@@ -73,7 +73,6 @@ _ROUNDING: dict[str, type[UnaryOp]] = {
     "aten.floor": graph.FloorOp,
     "aten.ceil": graph.CeilOp,
     "aten.trunc": graph.TruncOp,
-    "aten.fix": graph.TruncOp,
     "aten.round": graph.RoundOp,
 }
 """Overload → op that leaves integers as they are."""
@@ -105,13 +104,6 @@ for _names, _row in ((_IN_RESULT_TYPE, _in_result_type), (_ROUNDING, _rounding),
         imports(_name)(_row(_op))
 
 
-@imports("aten.isfinite")
-def isfinite(builder: GraphBuilder, self: Value) -> Value:
-    if not is_float(self.element):
-        return builder.full(True, BOOL, self.sizes)
-    return absolute(self) < math.inf
-
-
 @imports("aten.signbit")
 def signbit(builder: GraphBuilder, self: Value) -> Value:
     return builder.unary(graph.SignBitOp, self) if is_float(self.element) else self < 0
@@ -120,11 +112,6 @@ def signbit(builder: GraphBuilder, self: Value) -> Value:
 @imports("aten.logical_not")
 def logical_not(builder: GraphBuilder, self: Value) -> Value:
     return ~self.to(BOOL)
-
-
-@imports("aten.square")
-def square(builder: GraphBuilder, self: Value) -> Value:
-    return self * self
 
 
 @imports("aten.frac")
@@ -203,7 +190,7 @@ def rsub(builder: GraphBuilder, self: Operand, other: Operand, alpha: Any = 1) -
     return _scaled_sum(builder, other, self, -alpha)
 
 
-@imports("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor", "prims.div")
+@imports("aten.div.Tensor", "aten.div.Scalar", "prims.div")
 def div(builder: GraphBuilder, self: Operand, other: Operand) -> Value:
     if not is_float(builder.element):
         return builder.binary(graph.TruncDivOp, *builder.promoted(self, other))
@@ -244,12 +231,6 @@ _PROMOTING: dict[str, type[BinaryOp]] = {
     "aten.bitwise_or.Scalar": graph.OrOp,
     "aten.bitwise_xor.Tensor": graph.XorOp,
     "aten.bitwise_xor.Scalar": graph.XorOp,
-    "aten.__and__.Tensor": graph.AndOp,
-    "aten.__and__.Scalar": graph.AndOp,
-    "aten.__or__.Tensor": graph.OrOp,
-    "aten.__or__.Scalar": graph.OrOp,
-    "aten.__xor__.Tensor": graph.XorOp,
-    "aten.__xor__.Scalar": graph.XorOp,
     "aten.bitwise_left_shift.Tensor": graph.ShlOp,
     "aten.bitwise_left_shift.Tensor_Scalar": graph.ShlOp,
     "aten.__lshift__.Tensor": graph.ShlOp,
@@ -289,19 +270,14 @@ imports("aten.fmax")(_one_sided(maximum))
 imports("aten.fmin")(_one_sided(minimum))
 
 
-@imports("prims.fma")
-def prims_fma(builder: GraphBuilder, a: Value, b: Value, c: Value) -> Value:
-    return fma(a.to(builder.element).up(), b.to(builder.element).up(), c.to(builder.element).up())
-
-
 @imports("aten.addcmul")
-def addcmul(builder: GraphBuilder, self: Value, tensor1: Value, tensor2: Value, *, value: Any = 1) -> Value:
+def addcmul(builder: GraphBuilder, self: Value, tensor1: Value, tensor2: Value, value: Any = 1) -> Value:
     x, a, b = (operand.to(builder.element).up() for operand in (self, tensor1, tensor2))
     return x + (a * b if value == 1 else a * value * b)
 
 
 @imports("aten.addcdiv")
-def addcdiv(builder: GraphBuilder, self: Value, tensor1: Value, tensor2: Value, *, value: Any = 1) -> Value:
+def addcdiv(builder: GraphBuilder, self: Value, tensor1: Value, tensor2: Value, value: Any = 1) -> Value:
     x, a, b = (operand.to(builder.element).up() for operand in (self, tensor1, tensor2))
     return x + (a / b if value == 1 else a * value / b)
 
@@ -395,13 +371,9 @@ for _name, _binary in {
     imports(_name)(_logic(_binary))
 
 
-@imports("aten.where.self", "aten.where.ScalarSelf", "aten.where.ScalarOther", "aten.where.Scalar")
-def where_(builder: GraphBuilder, condition: Value, self: Operand, other: Operand) -> Value:
-    lhs, rhs = (
-        value.to(builder.element) if isinstance(value, Value) else builder.full(value, builder.element)
-        for value in (self, other)
-    )
-    return where(condition, lhs, rhs)
+@imports("aten.where.self")
+def where_(builder: GraphBuilder, condition: Value, self: Value, other: Value) -> Value:
+    return where(condition, self.to(builder.element), other.to(builder.element))
 
 
 @imports("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
@@ -442,7 +414,7 @@ def convert(builder: GraphBuilder, self: Value, *arguments: Any, **options: Any)
     return self.to(builder.element)
 
 
-@imports("aten.clone", "aten.contiguous", "prims.clone", "aten.lift_fresh_copy")
+@imports("aten.clone", "prims.clone", "aten.lift_fresh_copy")
 def clone(builder: GraphBuilder, self: Value, *, memory_format: Any = None) -> Value:
     return builder.emit(graph.CopyOp.make(self.ssa, builder.type))
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from ...ir import graph
 from ...ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64, is_float
-from ...ir.expr import ONE, ExprLike, as_expr, product
+from ...ir.expr import as_expr, product
 from ...ir.graph.reductions import ReductionOp
-from ..builder import Declined, GraphBuilder, Value, exp, isinf, log, maximum, sqrt, where
+from ..builder import Declined, GraphBuilder, Value, absolute, exp, isinf, log, maximum, sqrt, where
 from .registry import Row, imports
 
 Dims = Sequence[int] | int | None
@@ -228,20 +228,15 @@ def vector_norm(
 ) -> Value:
     x = self.to(builder.element).up()
     dims = self.dims(dim)
-    magnitude = builder.unary(graph.AbsOp, x)
     if ord == 2:
         return sqrt((x * x).sum(dims, keepdim))
-    if ord == 1:
-        return magnitude.sum(dims, keepdim)
     if ord == 0:
         return x.differs(0).to(x.element).sum(dims, keepdim)
+    magnitude = absolute(x)
+    if ord == 1:
+        return magnitude.sum(dims, keepdim)
     if math.isinf(ord):
         _not_empty(x, dims)
         return magnitude.reduce(graph.MaxOp if ord > 0 else graph.MinOp, dims, keepdim)
     powers = builder.binary(graph.PowOp, magnitude, ord).sum(dims, keepdim)
     return builder.binary(graph.PowOp, powers, 1 / ord)
-
-
-def kept(sizes: Sequence[ExprLike], dims: Sequence[int]) -> list[ExprLike]:
-    """The sizes with those of the dims as 1."""
-    return [ONE if dim in dims else size for dim, size in enumerate(sizes)]

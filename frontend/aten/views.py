@@ -26,7 +26,6 @@ def alias(builder: GraphBuilder, self: Value) -> Value:
 @imports(
     "aten.view",
     "aten._unsafe_view",
-    "aten.reshape",
     "aten._reshape_copy",
     "aten._reshape_alias",
     "aten.view_copy",
@@ -34,7 +33,6 @@ def alias(builder: GraphBuilder, self: Value) -> Value:
     "aten.squeeze",
     "aten.squeeze.dim",
     "aten.squeeze.dims",
-    "aten.flatten.using_ints",
     "aten.unsqueeze_copy",
     "aten.squeeze_copy",
     "aten.squeeze_copy.dim",
@@ -45,7 +43,7 @@ def reshape(builder: GraphBuilder, self: Value, *arguments: Any) -> Value:
     return self.reshape(builder.sizes)
 
 
-@imports("aten.expand", "aten.expand_copy", "aten.expand_as")
+@imports("aten.expand", "aten.expand_copy")
 def expand(builder: GraphBuilder, self: Value, size: Any, *, implicit: bool = False) -> Value:
     return self.broadcast(builder.sizes)
 
@@ -86,7 +84,7 @@ def transpose(builder: GraphBuilder, self: Value, dim0: int, dim1: int) -> Value
     return self.permute(order)
 
 
-@imports("aten.t", "aten.t_copy", "aten.numpy_T")
+@imports("aten.t", "aten.t_copy")
 def t(builder: GraphBuilder, self: Value) -> Value:
     return self.permute([*reversed(range(self.rank))])
 
@@ -131,7 +129,7 @@ def select(builder: GraphBuilder, self: Value, dim: int, index: Any) -> Value:
     return self.slice(dim, position_in(builder, index, self.sizes[dim]), 1).reshape(builder.sizes)
 
 
-@imports("aten.narrow", "aten.narrow_copy")
+@imports("aten.narrow_copy")
 def narrow(builder: GraphBuilder, self: Value, dim: int, start: Any, length: Any) -> Value:
     dim = self.dim(dim)
     return self.slice(dim, position_in(builder, start, self.sizes[dim]), length)
@@ -143,7 +141,6 @@ def narrow(builder: GraphBuilder, self: Value, dim: int, start: Any, length: Any
     "aten.unsafe_split.Tensor",
     "aten.unsafe_split_with_sizes",
     "aten.split_with_sizes_copy",
-    "aten.chunk",
 )
 def split(builder: GraphBuilder, self: Value, split_size: Any, dim: int = 0) -> list[Value]:
     """Part after part, each as long as its result."""

@@ -1,0 +1,95 @@
+"""Every row of `frontend.aten`: the ops it becomes, and that they compute what eager computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from stepwell.frontend.aten import TABLE
+from stepwell.frontend.aten.registry import overload
+from stepwell.frontend.import_fx import import_graph
+from stepwell.tests.frontend.evaluate import evaluate
+from stepwell.tests.frontend.samples import SAMPLES
+from stepwell.tests.frontend.tracing import call_of, op_names, same, trace
+
+FLOATS = 1e-5
+"""Relative and absolute tolerance in f32: a few roundings of a sum."""
+
+ROUNDED_IN_BETWEEN = {
+    "aten._log_softmax", "aten._native_batch_norm_legit.no_stats", "aten._native_batch_norm_legit_functional",
+    "aten.avg_pool2d_backward", "aten.binary_cross_entropy_backward", "aten.logsumexp", "aten.mse_loss_backward",
+    "aten.native_layer_norm_backward", "aten.nll_loss2d_backward", "aten.nll_loss2d_forward", "aten.prod",
+    "aten.prod.dim_int", "aten.rsqrt", "aten.xlogy.Scalar_Other", "aten.xlogy.Scalar_Self", "aten.xlogy.Tensor",
+}  # fmt: skip
+"""Rows that eager rounds more than once in bf16; ours must then be at least as near to the f64 result."""
+
+
+def target_of(name: str) -> Any:
+    target = overload(name if name.count(".") == 2 else f"{name}.default")
+    if target is None:
+        pytest.skip(f"this torch has no {name}")
+    return target
+
+
+def test_every_row_has_a_sample() -> None:
+    sampled = {overload(name if name.count(".") == 2 else f"{name}.default") for name in SAMPLES}
+    assert not set(TABLE) - sampled
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_row_becomes_these_ops(name: str) -> None:
+    make, expected = SAMPLES[name]
+    function, tensors = call_of(target_of(name), *make())
+    imported = import_graph(trace(function, *tensors, decompose=False), tensors)
+    imported.module.verify()
+    assert " ".join(op_names(imported)) == expected
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_row_computes_as_eager(name: str, dynamic: bool) -> None:
+    function, tensors = call_of(target_of(name), *SAMPLES[name][0]())
+    imported = import_graph(trace(function, *tensors, dynamic=dynamic, decompose=False), tensors)
+    imported.module.verify()
+    expected, found = function(*tensors), evaluate(imported, tensors)
+    assert all(same(one, other, FLOATS) for one, other in zip(expected, found, strict=True))
+
+
+def with_floats(dtype: torch.dtype, call: Any) -> Any:
+    """The call with its tensors of floats, and the dtypes that it names, in another type."""
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, Tensor) and value.is_floating_point():
+            return value.to(dtype)
+        return dtype if value in (torch.float32, torch.bfloat16) else value
+
+    return tree_map(convert, call)
+
+
+def worst(found: Tensor, reference: Tensor) -> float:
+    """The largest relative error."""
+    error = (found.double() - reference).abs() / (reference.abs() + 1e-6)
+    return float(error.max()) if found.is_floating_point() else 0.0
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_row_rounds_as_eager_in_bf16(name: str) -> None:
+    target, call = target_of(name), with_floats(torch.bfloat16, SAMPLES[name][0]())
+    function, tensors = call_of(target, *call)
+    if not any(tensor.dtype == torch.bfloat16 for tensor in tensors):
+        pytest.skip("no tensor of floats")
+    try:
+        expected = function(*tensors)
+    except RuntimeError:
+        pytest.skip("eager has no bf16 form on the CPU")
+    found = evaluate(import_graph(trace(function, *tensors, decompose=False), tensors), tensors)
+    if name not in ROUNDED_IN_BETWEEN:
+        assert all(same(one, other, 0.0) for one, other in zip(expected, found, strict=True))
+        return
+    precise, doubles = call_of(target, *with_floats(torch.float64, call))
+    for one, other, reference in zip(expected, found, precise(*doubles), strict=True):
+        assert worst(other, reference) <= worst(one, reference)
