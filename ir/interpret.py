@@ -116,8 +116,13 @@ class Interpretation:
         """The results of a function: arrays in the order of their indices. Arguments are arrays, and integers for
         symbols; those that the program writes to are written."""
         values = tuple(np.asarray(value, np.int64) if isinstance(value, int) else value for value in arguments)
-        with np.errstate(all="ignore"):
-            return self.interpreter.call_op(function, values)
+        try:
+            with np.errstate(all="ignore"):
+                return self.interpreter.call_op(function, values)
+        except Exception as error:
+            if notes := getattr(error, "__notes__", None):
+                del notes[1:]  # the first one shows the op at fault, the others the ops around it
+            raise
 
 
 def interpret(

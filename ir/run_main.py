@@ -82,9 +82,9 @@ class Inputs:
             return value_of(given, type_, self.symbols)
         return random_value(self.generator, tensor_shape(type_, self.symbols), dtype_of(type_))
 
-    def weights(self, module: ModuleOp) -> dict[str, Array]:
-        """Random tensors for those that a program has by name."""
-        found = {op.weight.data: op.type for op in module.walk() if isinstance(op, WeightOp)}
+    def weights(self) -> dict[str, Array]:
+        """Random tensors for those that the function has by name."""
+        found = {op.weight.data: op.type for op in self.function.walk() if isinstance(op, WeightOp)}
         return {name: self.tensor(type_, None) for name, type_ in found.items()}
 
 
@@ -144,7 +144,7 @@ class RunMain(CommandLineTool):
             raise InterpreterError(f"function @{self.args.function}", expected="a function of the module", got="none")
         inputs = Inputs(function, self.attributes(), self.args.seed)
         arguments = inputs.arguments()
-        results: Sequence[Any] = interpret(module, arguments, self.args.function, weights=inputs.weights(module))
+        results: Sequence[Any] = interpret(module, arguments, self.args.function, weights=inputs.weights())
         for position, (type_, value) in enumerate(zip(function.function_type.outputs.data, results, strict=True)):
             yield result_text(position, type_, value)
 

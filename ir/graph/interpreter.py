@@ -57,12 +57,13 @@ def _total(ufunc: np.ufunc, value: Array, dims: tuple[int, ...]) -> Array:
     """A sum or product over dims in the value's type."""
     dtype = _accumulating_dtype(value.dtype)
     total = ufunc.reduce(value.astype(dtype), axis=dims, dtype=dtype, initial=dtype.type(ufunc.identity))
-    return rounded(total, value.dtype) if is_float(value.dtype) else total
+    return rounded(total, value.dtype) if is_float(value.dtype) else np.asarray(total)
 
 
 def _extremum(ufunc: np.ufunc, value: Array, dims: tuple[int, ...], *, highest: bool) -> Array:
     wide = value.astype(wide_dtype(value.dtype))
-    return ufunc.reduce(wide, axis=dims, initial=_limit(wide.dtype, highest=not highest)).astype(value.dtype)
+    extremum = ufunc.reduce(wide, axis=dims, initial=_limit(wide.dtype, highest=not highest))
+    return np.asarray(extremum, value.dtype)
 
 
 def _product(lhs: Array, rhs: Array, *bias: Array) -> Array:
@@ -171,19 +172,19 @@ class GraphFunctions(InterpreterFunctions):
 
     @impl(graph.AnyOp)
     def run_any(self, interpreter: Interpreter, op: graph.AnyOp, args: PythonValues) -> PythonValues:
-        return (np.any(args[0], axis=op.reduced),)
+        return (np.asarray(np.any(args[0], axis=op.reduced)),)
 
     @impl(graph.AllOp)
     def run_all(self, interpreter: Interpreter, op: graph.AllOp, args: PythonValues) -> PythonValues:
-        return (np.all(args[0], axis=op.reduced),)
+        return (np.asarray(np.all(args[0], axis=op.reduced)),)
 
     @impl(graph.ArgMaxOp)
     def run_argmax(self, interpreter: Interpreter, op: graph.ArgMaxOp, args: PythonValues) -> PythonValues:
-        return (np.argmax(args[0].astype(wide_dtype(args[0].dtype)), axis=op.reduced[0]),)
+        return (np.asarray(np.argmax(args[0].astype(wide_dtype(args[0].dtype)), axis=op.reduced[0])),)
 
     @impl(graph.ArgMinOp)
     def run_argmin(self, interpreter: Interpreter, op: graph.ArgMinOp, args: PythonValues) -> PythonValues:
-        return (np.argmin(args[0].astype(wide_dtype(args[0].dtype)), axis=op.reduced[0]),)
+        return (np.asarray(np.argmin(args[0].astype(wide_dtype(args[0].dtype)), axis=op.reduced[0])),)
 
     @impl(graph.ScanOp)
     def run_scan(self, interpreter: Interpreter, op: graph.ScanOp, args: PythonValues) -> PythonValues:

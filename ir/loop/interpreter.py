@@ -207,9 +207,9 @@ class LoopFunctions(InterpreterFunctions):
         safe = tuple(np.where(active, place, 0) for place in places)
         if not active.any():
             return (self.everywhere(dtype.type(0) if other is None else other),)
-        if not buffer.written[safe][active].all():
+        if not (buffer.written[safe] | ~active).all():
             raise InterpreterError(str(op), expected="an element that was written before", got="one that was not")
-        read = buffer.values[safe]
+        read = self.everywhere(buffer.values[safe])
         return (read if other is None else np.where(active, read, other),)
 
     @impl(loop.WriteOp)
