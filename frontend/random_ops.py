@@ -6,7 +6,8 @@ They stand in FX graphs in place of torch's own, so that a value recomputed in t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,45 +50,56 @@ def _fraction(seed: Tensor, size: Sequence[int], stream: int, width: int) -> Ten
     return _low_bits(seed, size, stream, width).to(torch.float32) * 2.0**-width
 
 
-@torch.library.custom_op("stepwell::seed", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))
-def seed(device: torch.device) -> Tensor:
-    """A seed from torch's generator, as an i64 of rank 0."""
+# -- the ops -----------------------------------------------------------------------------------------
+
+
+def _seed(device: torch.device) -> Tensor:
     return torch.randint(-(2**63), 2**63 - 1, (), device=device)
 
 
-@seed.register_fake
-def _(device: torch.device) -> Tensor:
-    return torch.empty((), dtype=torch.int64, device=device)
-
-
-@torch.library.custom_op("stepwell::uniform", mutates_args=())
-def uniform(seed: Tensor, size: Sequence[int], stream: int, dtype: torch.dtype) -> Tensor:
-    """Uniform in [0, 1)."""
+def _uniform(seed: Tensor, size: Sequence[int], stream: int, dtype: torch.dtype) -> Tensor:
     if dtype != torch.float64:
         return _fraction(seed, size, stream, FRACTION_BITS[dtype]).to(dtype)
     high, low = _low_bits(seed, size, stream, 26), _low_bits(seed, size, stream + 1, 27)
     return (high.to(dtype) * 2.0**27 + low.to(dtype)) * 2.0**-53
 
 
-@torch.library.custom_op("stepwell::normal", mutates_args=())
-def normal(seed: Tensor, size: Sequence[int], stream: int, dtype: torch.dtype) -> Tensor:
-    """Normal with mean 0 and deviation 1, by Box and Muller's transform."""
+def _normal(seed: Tensor, size: Sequence[int], stream: int, dtype: torch.dtype) -> Tensor:
+    """By Box and Muller's transform."""
     radius = torch.sqrt(-2.0 * torch.log(1.0 - _fraction(seed, size, stream, 24)))
     return (radius * torch.cos(_fraction(seed, size, stream + 1, 24) * (2 * math.pi))).to(dtype)
 
 
-@torch.library.custom_op("stepwell::integers", mutates_args=())
-def integers(seed: Tensor, low: int, high: int, size: Sequence[int], stream: int, dtype: torch.dtype) -> Tensor:
-    """Uniform in [low, high)."""
+def _integers(seed: Tensor, low: int, high: int, size: Sequence[int], stream: int, dtype: torch.dtype) -> Tensor:
     return (_low_bits(seed, size, stream, 32) % (high - low) + low).to(dtype)
 
 
-@uniform.register_fake
-@normal.register_fake
-def _(seed: Tensor, size: Sequence[int], stream: int, dtype: torch.dtype) -> Tensor:
+def _fake_seed(device: torch.device) -> Tensor:
+    return torch.empty((), dtype=torch.int64, device=device)
+
+
+def _fake_numbers(seed: Tensor, *arguments: Any) -> Tensor:
+    *_, size, _stream, dtype = arguments
     return torch.empty(size, dtype=dtype, device=seed.device)
 
 
-@integers.register_fake
-def _(seed: Tensor, low: int, high: int, size: Sequence[int], stream: int, dtype: torch.dtype) -> Tensor:
-    return torch.empty(size, dtype=dtype, device=seed.device)
+_OPS: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
+    "seed(Device device) -> Tensor": (_seed, _fake_seed),
+    "uniform(Tensor seed, SymInt[] size, int stream, ScalarType dtype) -> Tensor": (_uniform, _fake_numbers),
+    "normal(Tensor seed, SymInt[] size, int stream, ScalarType dtype) -> Tensor": (_normal, _fake_numbers),
+    "integers(Tensor seed, int low, int high, SymInt[] size, int stream, ScalarType dtype) -> Tensor": (
+        _integers,
+        _fake_numbers,
+    ),
+}
+"""Schema → eager form and fake form. `seed` draws a seed from torch's generator, as an i64 of rank 0; `uniform`
+numbers lie in [0, 1), `normal` ones have mean 0 and deviation 1, `integers` lie in [low, high)."""
+
+# A plain library: the wrapper `torch.library.custom_op` would cost 1 ms a call.
+LIBRARY = torch.library.Library("stepwell", "DEF")
+
+for _schema, (_eager, _fake) in _OPS.items():
+    _name = _schema.partition("(")[0]
+    LIBRARY.define(_schema, tags=(torch.Tag.nondeterministic_seeded,) if _name == "seed" else ())
+    LIBRARY.impl(_name, _eager, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"stepwell::{_name}", _fake, lib=LIBRARY)
