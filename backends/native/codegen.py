@@ -38,7 +38,8 @@ PIPELINES = (
 )
 """By `opt_level`. Kernels are single functions of explicit, unrolled vectors: for these the whole-module pipeline with
 its vectorisers and unrollers takes 1.5 to 3 times as long, for code that is no faster (GELU, softmax, product of
-matrices). 1 has LICM and CSE; 2 adds GVN."""
+matrices). 1 has LICM and CSE; 2 adds GVN. Kernels arrive with both done: of 25 none runs faster than at 0, where a
+compile takes two thirds of the time."""
 
 
 @dataclass(frozen=True)
