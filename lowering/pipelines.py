@@ -30,6 +30,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "loop-fuse-leftovers": ("loop.fuse_leftovers", "LoopFuseLeftovers"),
     "loop-shrink-locals": ("loop.shrink_locals", "LoopShrinkLocals"),
     "loop-hoist-invariants": ("loop.hoist_invariants", "LoopHoistInvariants"),
+    "loop-keep-precision": ("loop.keep_precision", "LoopKeepPrecision"),
     "loop-coalesce-dims": ("loop.coalesce_dims", "LoopCoalesceDims"),
     "convert-loop-to-tile": ("convert.loop_to_tile", "ConvertLoopToTile"),
     "host-bufferize": ("host.bufferize", "HostBufferize"),

@@ -86,7 +86,8 @@ class Compilation:
     def lower(
         self, module: ModuleOp, before: Callable[[str], None], after: Callable[[str, ModuleOp], None] | None
     ) -> None:
-        run_pipeline(make_context(), module, extra=self.settings.passes, before=before, after=after)
+        extra = [*self.settings.passes, *(("loop-keep-precision",) if self.settings.excess_precision else ())]
+        run_pipeline(make_context(), module, extra=extra, before=before, after=after)
 
     def plan(self, imported: ImportedGraph, codes: Sequence[KernelCode]) -> Plan:
         by_name = {code.name: code for code in codes}

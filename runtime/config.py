@@ -48,7 +48,6 @@ class Settings:
     )
     min_parallel_elements: int = _knob(16384, "A kernel with fewer elements runs on one thread.", minimum=1)
     excess_precision: bool = _knob(False, "Keep bf16 and f16 values in f32 within one kernel.")
-    deterministic: bool | None = _knob(None, "No float atomics; None follows `torch.use_deterministic_algorithms`.")
     fallback_random: bool = _knob(False, "Draw random numbers with eager's operators: they equal eager's.")
     pool_bytes: int = _knob(2**30, "Bytes of freed output storage to keep for reuse; 0 keeps none.", minimum=0)
     cache_dir: Path = _knob(Path(user_cache_dir("stepwell")), "Folder of compiled kernels.")
@@ -107,7 +106,6 @@ def _parse_names(text: str) -> tuple[str, ...]:
 
 KINDS: dict[Any, Kind] = {
     bool: Kind("True or False", _instance_of(bool), _parse_bool),
-    bool | None: Kind("True, False or None", _instance_of(bool, type(None)), _optional_text(_parse_bool)),
     int: Kind("an int", _instance_of(int), int),
     str: Kind("a str", _instance_of(str), str),
     Path: Kind("a path", _as_path, _as_path),

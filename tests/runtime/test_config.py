@@ -22,7 +22,6 @@ BAD = {
     "vector_bits": 100,
     "min_parallel_elements": 0,
     "excess_precision": None,
-    "deterministic": 0,
     "fallback_random": "yes",
     "pool_bytes": 1.5,
     "cache_dir": None,
@@ -94,8 +93,6 @@ def test_a_patch_holds_for_its_thread_only(config: Config) -> None:
     [
         ("STEPWELL_STRICT", "1", True),
         ("STEPWELL_STRICT", "off", False),
-        ("STEPWELL_DETERMINISTIC", "none", None),
-        ("STEPWELL_DETERMINISTIC", "True", True),
         ("STEPWELL_POOL_BYTES", "0", 0),
         ("STEPWELL_MODE", "reduce-overhead", "reduce-overhead"),
         ("STEPWELL_PASSES", "cse, dce", ("cse", "dce")),
