@@ -54,6 +54,9 @@ def _load_stored(e: Emitter, lanes: Lanes, mask: str, other: str) -> str:
     if lanes.stride == "0":
         found = _load_scalar(e, lanes, mask if mask in ALWAYS else e.any_lane(mask, block.lanes), other)
         return choose(e, block, mask, e.splat(block, found), other)
+    if lanes.stride == "-1":
+        ascending = _load_stored(e, _ascending(e, lanes), _reversed(e, block.mask, mask), _reversed(e, block, other))
+        return _reversed(e, block, ascending)
     if lanes.stride == "1":
         if mask in ALWAYS:
             return e.value(f"load {block.text}, ptr {lanes.address}, align {block.element.bytes}")
@@ -63,6 +66,17 @@ def _load_stored(e: Emitter, lanes: Lanes, mask: str, other: str) -> str:
     else:
         name, pointer = f"llvm.masked.gather.{block.suffix}.v{block.lanes}p0", lanes.pointers(e)
     return e.call(block.text, name, pointer, (block.mask.text, mask), (block.text, other))
+
+
+def _ascending(e: Emitter, lanes: Lanes) -> Lanes:
+    """The same places, lowest first, of lanes that descend."""
+    lowest = e.offset(lanes.block.element.memory, lanes.address, str(1 - lanes.block.lanes))
+    return Lanes(lanes.block, lowest, "1")
+
+
+def _reversed(e: Emitter, block: Block, value: str) -> str:
+    """The lanes in the opposite order; a constant is the same in both."""
+    return e.shuffle(block, value, "poison", range(block.lanes)[::-1]) if value.startswith("%") else value
 
 
 def _load_scalar(e: Emitter, lanes: Lanes, mask: str, other: str) -> str:
@@ -80,7 +94,7 @@ def store(e: Emitter, lanes: Lanes, mask: str, value: str, combiner: str | None)
     block = lanes.block
     if not block.lanes:
         guarded(e, mask, lambda: _store_scalar(e, block, lanes.address, value, combiner))
-    elif lanes.stride == "0" or (lanes.offsets and combiner) or (lanes.stride != "1" and block.element.bits < 32):
+    elif lanes.stride == "0" or (lanes.offsets and combiner) or (lanes.stride not in ("1", "-1") and block.element.bits < 32):
         _store_one_by_one(e, lanes, mask, value, combiner)
     else:
         _store_lanes(e, lanes, mask, _combined(e, lanes, mask, value, combiner))
@@ -96,6 +110,8 @@ def _combined(e: Emitter, lanes: Lanes, mask: str, value: str, combiner: str | N
 def _store_lanes(e: Emitter, lanes: Lanes, mask: str, value: str) -> None:
     block = lanes.block.stored
     stored = to_memory(e, lanes.block, value)
+    if lanes.stride == "-1":
+        lanes, stored, mask = _ascending(e, lanes), _reversed(e, block, stored), _reversed(e, block.mask, mask)
     if lanes.stride == "1" and mask in ALWAYS:
         e.effect(f"store {block.text} {stored}, ptr {lanes.address}, align {block.element.bytes}")
         return
