@@ -22,8 +22,9 @@ MAX_OPS = 400
 MAX_TENSORS = 24
 """Tensors that one kernel reads and writes: each needs a pointer in a register."""
 
-HOT_BYTES = 512 << 10
-"""What one iteration may touch in several nests, or keep in locals: it has to stay in a core's own cache."""
+HOT_SHARE = 2
+"""What one iteration may touch in several nests, or keep in locals, as a multiple of a core's own cache: what does
+not fit comes from the next level, which is still nearer than memory."""
 
 LAUNCH_BYTES = 32 << 10
 """What could be moved in the time that it takes to start a kernel, about 2 µs."""
@@ -122,6 +123,6 @@ def bytes_moved(kernel: loop.KernelOp) -> int:
 
 
 __all__ = [
-    "CHEAP_COPY_OPS", "CHEAP_REPEATED_OPS", "HOT_BYTES", "LAUNCH_BYTES", "MAX_OPS", "MAX_TENSORS", "MIN_SHARE",
+    "CHEAP_COPY_OPS", "CHEAP_REPEATED_OPS", "HOT_SHARE", "LAUNCH_BYTES", "MAX_OPS", "MAX_TENSORS", "MIN_SHARE",
     "SMALL_BYTES", "TASKS_PER_CORE", "bytes_moved", "executions", "is_expensive", "read_bytes", "tensor_bytes",
 ]  # fmt: skip

@@ -248,7 +248,9 @@ class KernelFuser:
     def __init__(self, ops: Sequence[loop.KernelOp]):
         self.kernels: dict[Operation, Kernel] = {op: Kernel(op) for op in ops}
         self.sizes = Sizes.at(ops[0])
-        self.cores = target_of(ops[0]).cores
+        target = target_of(ops[0])
+        self.cores = target.cores
+        self.hot_bytes = costs.HOT_SHARE * target.l2_bytes
         self.merger = Merger(self.sizes)
 
     # -- deciding --------------------------------------------------------------------------------
@@ -291,7 +293,7 @@ class KernelFuser:
         shared = sum(costs.tensor_bytes(buffer, self.sizes) for buffer in common)
         if shared > costs.SMALL_BYTES and not self.keeps_parallelism(ours, theirs, iterations):
             return Obstacle("too few iterations would run in parallel")
-        if shared // iterations > costs.HOT_BYTES and not self.streams(ours, theirs, one, other):
+        if shared // iterations > self.hot_bytes and not self.streams(ours, theirs, one, other):
             return Obstacle("what one iteration keeps would not stay in cache")
         return pairs
 
