@@ -13,7 +13,8 @@ from xdsl.passes import ModulePass
 from ...ir import loop
 from ..analysis import costs
 from ..analysis.kernels import Kernel, Order, functions_with_kernels
-from .fusion import KernelFuser, Obstacle, Pairs
+from .alignment import Pairs
+from .fusion import KernelFuser, Obstacle
 
 
 class SiblingFuser:

@@ -6,233 +6,25 @@ the second with one of the first along the indices that their accesses share, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...ir import loop
 from ...ir.locations import fused
-from ...ir.loop.ops import AccessOp, destination_type, extents_attr
+from ...ir.loop.ops import destination_type, extents_attr
 from ...ir.shapes import sizes_of
 from ...ir.target import target_of
 from ..analysis import costs
-from ..analysis.accesses import (
-    Match,
-    all_ops,
-    ancestor_in,
-    buffer_sizes,
-    enclosing_nests,
-    guard_of,
-    match,
-    same_place,
-)
+from ..analysis.accesses import ancestor_in, enclosing_nests, guard_of, same_place
 from ..analysis.kernels import Kernel
 from ..analysis.sizes import Sizes
+from .alignment import Accesses, Pairs
+from .merging import Merger
 from .moves import detach, erase, erase_writes, fused_name, is_only_written
-from .nests import can_join, join, peel, split_index
-
-Pairs = dict[SSAValue, SSAValue]
-"""Indices of one nest and the indices of another that take their place."""
-
-
-@dataclass
-class Accesses:
-    """The reads and writes of a stretch of IR, by tensor or buffer."""
-
-    reads: dict[SSAValue, list[loop.ReadOp]] = field(default_factory=dict)
-    writes: dict[SSAValue, list[loop.WriteOp]] = field(default_factory=dict)
-
-    @staticmethod
-    def of(op: Operation) -> Accesses:
-        found = Accesses()
-        for inner in all_ops(op.regions[0].block):
-            if isinstance(inner, loop.ReadOp):
-                found.reads.setdefault(inner.operands[0], []).append(inner)
-            elif isinstance(inner, loop.WriteOp):
-                found.writes.setdefault(inner.operands[1], []).append(inner)
-        return found
-
-    @staticmethod
-    def of_kernel(kernel: Kernel) -> Accesses:
-        """Those of a kernel, its writes by the tensor that they make."""
-        found = Accesses(kernel.reads)
-        for result in kernel.op.results:
-            found.writes[result] = kernel.writes(result)
-        return found
-
-
-class Aligner:
-    """Finds the indices along which two nests can be joined."""
-
-    def __init__(self, sizes: Sizes):
-        self.sizes = sizes
-
-    def shared(
-        self, first: loop.NestOp, second: loop.NestOp, one: Accesses, other: Accesses, *, split: bool = True
-    ) -> Pairs:
-        """Pairs of leading indices that are equal wherever the second nest reads what the first wrote or, if it
-        reads nothing of it, wherever both read the same. May split indices to get there."""
-        links = list(self.links(one, other))
-        found = [self.match(writer, reader) for writer, reader in links]
-        if split and self.split(first, second, found):
-            found = [self.match(writer, reader) for writer, reader in links]
-        pairs = found[0].pairs if found else {}
-        for other_match in found[1:]:
-            pairs = {a: b for a, b in other_match.pairs.items() if pairs.get(a) is b}
-        return leading_pairs(first, second, pairs)
-
-    def match(self, writer: AccessOp, reader: AccessOp) -> Match:
-        return match(writer, reader, buffer_sizes(reader.operands[0]), self.sizes)
-
-    def links(self, one: Accesses, other: Accesses) -> Iterator[tuple[loop.WriteOp | loop.ReadOp, loop.ReadOp]]:
-        """The accesses that must agree: each write with each read of it, else reads of the largest common tensor."""
-        dependences = [
-            (write, read)
-            for buffer, reads in other.reads.items()
-            for write in one.writes.get(buffer, ())
-            for read in reads
-        ]
-        if dependences:
-            yield from dependences
-            return
-        common = [buffer for buffer in other.reads if buffer in one.reads]
-        if common:
-            largest = max(common, key=lambda buffer: costs.tensor_bytes(buffer, self.sizes))
-            yield one.reads[largest][0], other.reads[largest][0]
-
-    def split(self, first: loop.NestOp, second: loop.NestOp, matches: Sequence[Match]) -> bool:
-        """Splits indices of the two nests where one of one is several of the other; whether there were any."""
-        done: set[SSAValue] = set()
-        for index, factors in [entry for found in matches for entry in found.splits.items()]:
-            for nest in (first, second):
-                if index not in done and index in nest.indices and not isinstance(nest, loop.ForOp):
-                    split_index(nest, index, factors, self.sizes)
-                    done.add(index)
-        return bool(done)
-
-
-def leading_pairs(first: loop.NestOp, second: loop.NestOp, pairs: Pairs) -> Pairs:
-    """Those pairs whose indices come before all others in both nests, so that what is left over stays inside.
-
-    Were a row index left outside of a column index, rows would be walked down columns.
-    """
-    taken = [(a, pairs[a]) for a in first.indices if a in pairs and pairs[a] in second.indices]
-    count = len(taken)
-    while True:
-        ours = list(first.indices)[:count]
-        theirs = list(second.indices)[:count]
-        kept = [(a, b) for a, b in taken if a in ours and b in theirs]
-        if len(kept) == count:
-            return dict(kept)
-        taken, count = kept, len(kept)
-
-
-# -- merging bodies ----------------------------------------------------------------------------------
-
-
-class Merger:
-    """Joins nests of one block."""
-
-    def __init__(self, sizes: Sizes):
-        self.aligner = Aligner(sizes)
-        self.sizes = sizes
-        self.known_needs: dict[Operation, list[Need]] = {}
-        """What `direct_needs` found since the last change."""
-
-    def join(self, first: loop.NestOp, second: loop.NestOp, pairs: Pairs) -> None:
-        """Joins two nests of a block along the pairs and goes on inside; what the second needs is moved up."""
-        self.move_up(first, second)
-        count = len(pairs)
-        positions = sorted(pairs, key=list(first.indices).index)
-        theirs = [list(second.indices).index(pairs[index]) for index in positions]
-        first = peel(first, count) if first.rank > count else first
-        second = peel(second, count) if second.rank > count else second
-        moved = [op for op in second.block.ops if not isinstance(op, loop.YieldOp)]
-        joined = join(first, second, {first.indices[k]: second.indices[their] for k, their in enumerate(theirs)})
-        self.known_needs.clear()
-        self.join_inside(joined.block, moved)
-
-    def join_inside(self, block: Block, moved: Sequence[Operation]) -> None:
-        """Joins each nest among the moved ops with the best one of the others, where there is one."""
-        added = [op for op in moved if isinstance(op, loop.NestOp) and op.rank]
-        for nest in added:
-            others = [op for op in block.ops if isinstance(op, loop.NestOp) and op not in added and can_join(op, nest)]
-            best = self.best_partner(block, nest, others) if others else None
-            if best is not None:
-                self.join(best[0], nest, best[1])
-
-    def best_partner(
-        self, block: Block, nest: loop.NestOp, others: Sequence[loop.NestOp]
-    ) -> tuple[loop.NestOp, Pairs] | None:
-        """The nest with which joining saves the most reads, the last at a tie."""
-        reading = Accesses.of(nest)
-        best, most = None, 0
-        for candidate in others:
-            found = Accesses.of(candidate)
-            common = [buffer for buffer in reading.reads if buffer in found.reads or buffer in found.writes]
-            saved = sum(costs.tensor_bytes(buffer, self.sizes) for buffer in common)
-            if not common or saved < most or candidate in self.needs(block, nest, candidate):
-                continue
-            pairs = self.aligner.shared(candidate, nest, found, reading)
-            if pairs:
-                best, most = (candidate, pairs), saved
-        return best
-
-    def needs(self, block: Block, op: Operation, joined: Operation | None = None) -> set[Operation]:
-        """The ops of the block that must run before `op`, where it may read per iteration what `joined` writes."""
-        found: set[Operation] = set()
-        pending = [before for before, reads in self.direct_needs(block, op) if not (reads and before is joined)]
-        while pending:
-            needed = pending.pop()
-            if needed not in found:
-                found.add(needed)
-                pending.extend(before for before, _ in self.direct_needs(block, needed))
-        return found
-
-    def direct_needs(self, block: Block, op: Operation) -> list[Need]:
-        known = self.known_needs.get(op)
-        if known is None:
-            known = self.known_needs[op] = list(dict.fromkeys(direct_needs(block, op)))
-        return known
-
-    def move_up(self, first: Operation, second: Operation) -> None:
-        """Moves what `second` needs before `first`."""
-        block, op = first.parent, first.next_op
-        if op is second:
-            return
-        assert block is not None
-        needed = self.needs(block, second, first)
-        while op is not None and op is not second:
-            following = op.next_op
-            if op in needed:
-                detach(op)
-                block.insert_op_before(op, first)
-            op = following
-
-
-Need = tuple[Operation, bool]
-"""An op that must run before another, and whether the other only reads what it writes to a buffer."""
-
-
-def direct_needs(block: Block, op: Operation) -> Iterator[Need]:
-    """Ops of the block whose results `op` uses or whose writes it reads."""
-    inside = all_ops(op.regions[0].block) if op.regions else ()
-    for inner in (op, *inside):
-        for operand in inner.operands:
-            if isinstance(operand, OpResult) and operand.op.parent is block:
-                yield operand.op, False
-        if isinstance(inner, loop.ReadOp) and isinstance(inner.operands[0].type, MemRefType):
-            for use in inner.operands[0].uses:
-                if isinstance(use.operation, loop.WriteOp):
-                    writer = ancestor_in(block, use.operation)
-                    if writer is not None and writer is not op:
-                        yield writer, True
-
-
-# -- kernels -----------------------------------------------------------------------------------------
+from .nests import can_join
 
 
 @dataclass(frozen=True)

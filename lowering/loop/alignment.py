@@ -1,0 +1,111 @@
+"""Finds the indices along which two nests can be joined, from what both access. Not a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation, SSAValue
+
+from ...ir import loop
+from ...ir.loop.ops import AccessOp
+from ..analysis import costs
+from ..analysis.accesses import Match, all_ops, buffer_sizes, match
+from ..analysis.kernels import Kernel
+from ..analysis.sizes import Sizes
+from .nests import split_index
+
+Pairs = dict[SSAValue, SSAValue]
+"""Indices of one nest and the indices of another that take their place."""
+
+
+@dataclass
+class Accesses:
+    """The reads and writes of a stretch of IR, by tensor or buffer."""
+
+    reads: dict[SSAValue, list[loop.ReadOp]] = field(default_factory=dict)
+    writes: dict[SSAValue, list[loop.WriteOp]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(op: Operation) -> Accesses:
+        found = Accesses()
+        for inner in all_ops(op.regions[0].block):
+            if isinstance(inner, loop.ReadOp):
+                found.reads.setdefault(inner.operands[0], []).append(inner)
+            elif isinstance(inner, loop.WriteOp):
+                found.writes.setdefault(inner.operands[1], []).append(inner)
+        return found
+
+    @staticmethod
+    def of_kernel(kernel: Kernel) -> Accesses:
+        """Those of a kernel, its writes by the tensor that they make."""
+        found = Accesses(kernel.reads)
+        for result in kernel.op.results:
+            found.writes[result] = kernel.writes(result)
+        return found
+
+
+class Aligner:
+    """Finds the indices along which two nests can be joined."""
+
+    def __init__(self, sizes: Sizes):
+        self.sizes = sizes
+
+    def shared(
+        self, first: loop.NestOp, second: loop.NestOp, one: Accesses, other: Accesses, *, split: bool = True
+    ) -> Pairs:
+        """Pairs of leading indices that are equal wherever the second nest reads what the first wrote or, if it
+        reads nothing of it, wherever both read the same. May split indices to get there."""
+        links = list(self.links(one, other))
+        found = [self.match(writer, reader) for writer, reader in links]
+        if split and self.split(first, second, found):
+            found = [self.match(writer, reader) for writer, reader in links]
+        pairs = found[0].pairs if found else {}
+        for other_match in found[1:]:
+            pairs = {a: b for a, b in other_match.pairs.items() if pairs.get(a) is b}
+        return leading_pairs(first, second, pairs)
+
+    def match(self, writer: AccessOp, reader: AccessOp) -> Match:
+        return match(writer, reader, buffer_sizes(reader.operands[0]), self.sizes)
+
+    def links(self, one: Accesses, other: Accesses) -> Iterator[tuple[loop.WriteOp | loop.ReadOp, loop.ReadOp]]:
+        """The accesses that must agree: each write with each read of it, else reads of the largest common tensor."""
+        dependences = [
+            (write, read)
+            for buffer, reads in other.reads.items()
+            for write in one.writes.get(buffer, ())
+            for read in reads
+        ]
+        if dependences:
+            yield from dependences
+            return
+        common = [buffer for buffer in other.reads if buffer in one.reads]
+        if common:
+            largest = max(common, key=lambda buffer: costs.tensor_bytes(buffer, self.sizes))
+            yield one.reads[largest][0], other.reads[largest][0]
+
+    def split(self, first: loop.NestOp, second: loop.NestOp, matches: Sequence[Match]) -> bool:
+        """Splits indices of the two nests where one of one is several of the other; whether there were any."""
+        done: set[SSAValue] = set()
+        for index, factors in [entry for found in matches for entry in found.splits.items()]:
+            for nest in (first, second):
+                if index not in done and index in nest.indices and not isinstance(nest, loop.ForOp):
+                    split_index(nest, index, factors, self.sizes)
+                    done.add(index)
+        return bool(done)
+
+
+def leading_pairs(first: loop.NestOp, second: loop.NestOp, pairs: Pairs) -> Pairs:
+    """Those pairs whose indices come before all others in both nests, so that what is left over stays inside.
+
+    Were a row index left outside of a column index, rows would be walked down columns.
+    """
+    taken = [(a, pairs[a]) for a in first.indices if a in pairs and pairs[a] in second.indices]
+    count = len(taken)
+    while True:
+        ours = list(first.indices)[:count]
+        theirs = list(second.indices)[:count]
+        kept = [(a, b) for a, b in taken if a in ours and b in theirs]
+        if len(kept) == count:
+            return dict(kept)
+        taken, count = kept, len(kept)

@@ -1,0 +1,117 @@
+"""Joins nests of one body along the indices they share, and then the nests inside of them. Not a pass.
+
+A nest of the second part of a body joins one of the first part if what it needs can be computed before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Block, Operation, OpResult
+
+from ...ir import loop
+from ..analysis import costs
+from ..analysis.accesses import all_ops, ancestor_in
+from ..analysis.sizes import Sizes
+from .alignment import Accesses, Aligner, Pairs
+from .moves import detach
+from .nests import can_join, join, peel
+
+Need = tuple[Operation, bool]
+"""An op that must run before another, and whether the other only reads what it writes to a buffer."""
+
+
+class Merger:
+    """Joins nests of one block."""
+
+    def __init__(self, sizes: Sizes):
+        self.aligner = Aligner(sizes)
+        self.sizes = sizes
+        self.known_needs: dict[Operation, list[Need]] = {}
+        """What `direct_needs` found since the last change."""
+
+    def join(self, first: loop.NestOp, second: loop.NestOp, pairs: Pairs) -> None:
+        """Joins two nests of a block along the pairs and goes on inside; what the second needs is moved up."""
+        self.move_up(first, second)
+        count = len(pairs)
+        positions = sorted(pairs, key=list(first.indices).index)
+        theirs = [list(second.indices).index(pairs[index]) for index in positions]
+        first = peel(first, count) if first.rank > count else first
+        second = peel(second, count) if second.rank > count else second
+        moved = [op for op in second.block.ops if not isinstance(op, loop.YieldOp)]
+        joined = join(first, second, {first.indices[k]: second.indices[their] for k, their in enumerate(theirs)})
+        self.known_needs.clear()
+        self.join_inside(joined.block, moved)
+
+    def join_inside(self, block: Block, moved: Sequence[Operation]) -> None:
+        """Joins each nest among the moved ops with the best one of the others, where there is one."""
+        added = [op for op in moved if isinstance(op, loop.NestOp) and op.rank]
+        for nest in added:
+            others = [op for op in block.ops if isinstance(op, loop.NestOp) and op not in added and can_join(op, nest)]
+            best = self.best_partner(block, nest, others) if others else None
+            if best is not None:
+                self.join(best[0], nest, best[1])
+
+    def best_partner(
+        self, block: Block, nest: loop.NestOp, others: Sequence[loop.NestOp]
+    ) -> tuple[loop.NestOp, Pairs] | None:
+        """The nest with which joining saves the most reads, the last at a tie."""
+        reading = Accesses.of(nest)
+        best, most = None, 0
+        for candidate in others:
+            found = Accesses.of(candidate)
+            common = [buffer for buffer in reading.reads if buffer in found.reads or buffer in found.writes]
+            saved = sum(costs.tensor_bytes(buffer, self.sizes) for buffer in common)
+            if not common or saved < most or candidate in self.needs(block, nest, candidate):
+                continue
+            pairs = self.aligner.shared(candidate, nest, found, reading)
+            if pairs:
+                best, most = (candidate, pairs), saved
+        return best
+
+    def needs(self, block: Block, op: Operation, joined: Operation | None = None) -> set[Operation]:
+        """The ops of the block that must run before `op`, where it may read per iteration what `joined` writes."""
+        found: set[Operation] = set()
+        pending = [before for before, reads in self.direct_needs(block, op) if not (reads and before is joined)]
+        while pending:
+            needed = pending.pop()
+            if needed not in found:
+                found.add(needed)
+                pending.extend(before for before, _ in self.direct_needs(block, needed))
+        return found
+
+    def direct_needs(self, block: Block, op: Operation) -> list[Need]:
+        known = self.known_needs.get(op)
+        if known is None:
+            known = self.known_needs[op] = list(dict.fromkeys(direct_needs(block, op)))
+        return known
+
+    def move_up(self, first: Operation, second: Operation) -> None:
+        """Moves what `second` needs before `first`."""
+        block, op = first.parent, first.next_op
+        if op is second:
+            return
+        assert block is not None
+        needed = self.needs(block, second, first)
+        while op is not None and op is not second:
+            following = op.next_op
+            if op in needed:
+                detach(op)
+                block.insert_op_before(op, first)
+            op = following
+
+
+def direct_needs(block: Block, op: Operation) -> Iterator[Need]:
+    """Ops of the block whose results `op` uses or whose writes it reads."""
+    inside = all_ops(op.regions[0].block) if op.regions else ()
+    for inner in (op, *inside):
+        for operand in inner.operands:
+            if isinstance(operand, OpResult) and operand.op.parent is block:
+                yield operand.op, False
+        if isinstance(inner, loop.ReadOp) and isinstance(inner.operands[0].type, MemRefType):
+            for use in inner.operands[0].uses:
+                if isinstance(use.operation, loop.WriteOp):
+                    writer = ancestor_in(block, use.operation)
+                    if writer is not None and writer is not op:
+                        yield writer, True
