@@ -5,6 +5,8 @@ python examples/user_pass.py
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -39,7 +41,8 @@ class HardenSigmoids(ModulePass):
 
 def main() -> None:
     x = torch.linspace(-6, 6, 25)
-    compiled = torch.compile(lambda x: torch.sigmoid(x) * 2, backend="stepwell", options={"passes": [HardenSigmoids()]})
+    options: dict[str, Any] = {"passes": [HardenSigmoids()]}
+    compiled = torch.compile(lambda x: torch.sigmoid(x) * 2, backend="stepwell", options=options)
     expected = torch.clamp(x / 6 + 0.5, 0, 1) * 2
     torch.testing.assert_close(compiled(x), expected)
     print("sigmoid became", compiled(x)[::6].tolist())

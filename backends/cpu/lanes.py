@@ -24,6 +24,11 @@ class Lanes(NamedTuple):
     offsets: str = ""
 
     @property
+    def dense(self) -> bool:
+        """Whether the lanes are neighbours, in either direction."""
+        return self.stride in ("1", "-1")
+
+    @property
     def pointer(self) -> tuple[str, str]:
         return f"ptr align {self.block.element.bytes}", self.address
 
@@ -94,7 +99,7 @@ def store(e: Emitter, lanes: Lanes, mask: str, value: str, combiner: str | None)
     block = lanes.block
     if not block.lanes:
         guarded(e, mask, lambda: _store_scalar(e, block, lanes.address, value, combiner))
-    elif lanes.stride == "0" or (lanes.offsets and combiner) or (lanes.stride not in ("1", "-1") and block.element.bits < 32):
+    elif lanes.stride == "0" or (lanes.offsets and combiner) or (not lanes.dense and block.element.bits < 32):
         _store_one_by_one(e, lanes, mask, value, combiner)
     else:
         _store_lanes(e, lanes, mask, _combined(e, lanes, mask, value, combiner))

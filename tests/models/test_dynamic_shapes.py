@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from stepwell.backends.native import jit
 from stepwell.runtime import compiler
 
 
@@ -17,7 +18,7 @@ from stepwell.runtime import compiler
 def compiled_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The LLVM texts of all kernels compiled from now on."""
     texts: list[str] = []
-    compile_modules = compiler.compile_modules
+    compile_modules = jit.compile_modules
 
     def counting(batch: Iterable[str], **options: Any) -> Any:
         batch = list(batch)
@@ -42,7 +43,7 @@ def test_fifty_batch_sizes_compile_twice(compiled_texts: list[str]) -> None:
     assert len(set(counts[1:])) == 1
 
 
-def _gradients(run: nn.Module, model: nn.Module, x: torch.Tensor) -> Sequence[torch.Tensor]:
+def _gradients(run: Callable[..., torch.Tensor], model: nn.Module, x: torch.Tensor) -> Sequence[torch.Tensor]:
     return torch.autograd.grad(run(x).square().mean(), list(model.parameters()))
 
 
