@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import prod
+from math import nan, prod
 
 from ...ir import tile
 from .blocks import BOOL, F32, INT64, NARROW_FLOATS, Block, block_of, constant_text
@@ -160,6 +160,10 @@ def _lanes_combined(e: Emitter, name: str, blocks: list[Block], group: Group) ->
         return (e.call(key.element.register, f"llvm.vector.reduce.{function}.{key.suffix}", (key.text, group[0])),)
     if lanes == 1:
         return tuple([e.lane(block, piece, 0) for block, piece in zip(blocks, group, strict=True)])
+    if name in _PAIRS:
+        return _first_extremum(e, _PAIRS[name], blocks, group)
+    if key.element.is_float and name in _FLOAT_EXTREMA:
+        return (_float_extremum(e, key, group[0], _FLOAT_EXTREMA[name]),)
     half = 1 << (lanes - 1).bit_length() - 1
     low, high = _part(e, blocks, group, 0, half), _part(e, blocks, group, half, lanes)
     if half * 2 == lanes and half > 1:
@@ -170,6 +174,31 @@ def _lanes_combined(e: Emitter, name: str, blocks: list[Block], group: Group) ->
         for size, part in ((half, low), (lanes - half, high))
     )
     return combine(e, name, block_of(key.element, ()), first, second)
+
+
+def _float_extremum(e: Emitter, block: Block, piece: str, name: str) -> str:
+    """The greatest or least lane, NaN if one is: `nnan` spares a check at each step, and what it gives is not taken
+    where it does not hold."""
+    scalar, function = block_of(block.element, ()), f"llvm.vector.reduce.{name}.{block.suffix}"
+    e.module.declare_intrinsic(scalar.text, function, [(block.text, piece)])
+    found = e.value(f"call nnan {scalar.text} @{function}({block.text} {piece})")
+    return choose(e, scalar, _any_nan(e, block, piece), scalar.constant(nan), found)
+
+
+def _any_nan(e: Emitter, block: Block, piece: str) -> str:
+    return e.any_lane(compare(e, block, "uno", piece, piece), block.lanes)
+
+
+def _first_extremum(e: Emitter, name: str, blocks: list[Block], group: Group) -> Group:
+    """The extremal key, and the least index among the lanes that hold it; NaN is the extremal key if there is one."""
+    (key, indices), (piece, numbers) = blocks, group
+    (best,) = _lanes_combined(e, name, [key], (piece,))
+    hits = compare(e, key, "oeq" if key.element.is_float else "eq", piece, e.splat(key, best))
+    if key.element.is_float:
+        any_nan, nans, mask = _any_nan(e, key, piece), compare(e, key, "uno", piece, piece), key.mask.text
+        hits = e.value(f"select i1 {any_nan}, {mask} {nans}, {mask} {hits}")
+    candidates = choose(e, indices, hits, numbers, indices.constant((1 << 63) - 1))
+    return best, *_lanes_combined(e, "min", [indices], (candidates,))
 
 
 def _by_halves(e: Emitter, block: Block, piece: str, name: str, neutral: float) -> str:
@@ -196,5 +225,9 @@ _INTEGER_REDUCTIONS = {
 
 _FLOAT_REDUCTIONS = {"add": ("fadd", -0.0), "mul": ("fmul", 1.0)}
 """LLVM's name and neutral element."""
+
+_FLOAT_EXTREMA = {"max": "fmax", "maxu": "fmax", "min": "fmin", "minu": "fmin"}
+
+_PAIRS = {"argmax": "max", "argmin": "min"}
 
 REDUCE: Table = {tile.ReduceOp: _emit_reduce}

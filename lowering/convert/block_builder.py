@@ -424,29 +424,40 @@ class BlockBuilder:
     # -- reductions ------------------------------------------------------------------------------
 
     def identities(
-        self, combiners: Sequence[Combiner], types: Sequence[Attribute], width: int | None
+        self, combiners: Sequence[Combiner], types: Sequence[Attribute], width: int | None, *, in_order: bool = False
     ) -> list[SSAValue]:
-        """Neutral accumulators, as blocks of that width if one is given."""
+        """Neutral accumulators, as blocks of that width if one is given.
+
+        What comes in order is numbered from 0, and only a greater key replaces an earlier one: there the neutral
+        index is 0, which stands where nothing beats the neutral key.
+        """
         values: list[SSAValue] = []
         elements = iter(types)
         for combiner in combiners:
             element = next(elements)
             values.append(self.broadcast(self.constant(identity_value(combiner, element), element), width))
             if combiner.arity == 2:
-                last = self.constant((1 << 63) - 1, next(elements))
-                values.append(self.broadcast(last, width))
+                index = 0 if in_order else (1 << 63) - 1
+                values.append(self.broadcast(self.constant(index, next(elements)), width))
         return values
 
     def combine(
-        self, combiners: Sequence[Combiner], left: Sequence[SSAValue], right: Sequence[SSAValue]
+        self,
+        combiners: Sequence[Combiner],
+        left: Sequence[SSAValue],
+        right: Sequence[SSAValue],
+        *,
+        in_order: bool = False,
     ) -> list[SSAValue]:
-        """Combines two lists of accumulators, group by group."""
+        """Combines two lists of accumulators, group by group; `in_order` says that indices on the right are later."""
         results: list[SSAValue] = []
         for combiner in combiners:
             start = len(results)
             if combiner.arity == 2:
+                beats = self._beats_in_order if in_order else self._beats
                 pairs = (left[start], left[start + 1], right[start], right[start + 1])
-                results.extend(self._combine_extremum(combiner.name, *pairs))
+                takes = beats(combiner.name, *pairs)
+                results += [self.select(takes, right[k], left[k]) for k in (start, start + 1)]
             else:
                 results.append(self.combine_one(combiner.name, left[start], right[start]))
         return results
@@ -455,24 +466,39 @@ class BlockBuilder:
         is_float = not isinstance(element_of(left.type), IntegerType | IndexType)
         if element_of(left.type) == i1:
             name = _BOOL_COMBINERS[name]
+        if is_float and name in ("max", "min"):  # so that the check for NaN does not wait for the accumulator
+            left, right = right, left
         return self.binary(_COMBINER_OPS[name][is_float], left, right)
 
-    def _combine_extremum(
+    def _beats(
         self, name: str, left: SSAValue, left_index: SSAValue, right: SSAValue, right_index: SSAValue
-    ) -> tuple[SSAValue, SSAValue]:
-        """The better of two (value, index) pairs: the extremum, at equal values the smaller index; NaN wins."""
-        integers = isinstance(element_of(left.type), IntegerType | IndexType)
-        order = ("sgt" if name == "argmax" else "slt") if integers else ("ogt" if name == "argmax" else "olt")
-        if element_of(left.type) == i1:
-            order = "ugt" if name == "argmax" else "ult"
+    ) -> SSAValue:
+        """Where the right (key, index) pair is the better one: by its key or, at equal keys, its index; NaN wins."""
         earlier = self.compare("slt", right_index, left_index)
-        tied = self.binary(arith.AndIOp, self.compare("eq" if integers else "oeq", right, left), earlier)
-        takes = self.binary(arith.OrIOp, self.compare(order, right, left), tied)
-        if not integers:
-            left_number = self.compare("ord", left, left)
-            beats = self.binary(arith.OrIOp, left_number, earlier)
-            takes = self.binary(arith.OrIOp, takes, self.binary(arith.AndIOp, self.compare("uno", right, right), beats))
-        return self.select(takes, right, left), self.select(takes, right_index, left_index)
+        is_float = isinstance(element_of(left.type), AnyFloat)
+        tied = self.binary(arith.AndIOp, self.compare("oeq" if is_float else "eq", right, left), earlier)
+        takes = self.binary(arith.OrIOp, self.compare(_better(name, left), right, left), tied)
+        if not is_float:
+            return takes
+        beats_nan = self.binary(arith.OrIOp, self.compare("ord", left, left), earlier)
+        return self.binary(arith.OrIOp, takes, self.binary(arith.AndIOp, self.compare("uno", right, right), beats_nan))
+
+    def _beats_in_order(self, name: str, left: SSAValue, _: SSAValue, right: SSAValue, __: SSAValue) -> SSAValue:
+        """Where the right key is the better one, the right index being the later one; the first NaN wins."""
+        better = _better(name, left)
+        if not isinstance(element_of(left.type), AnyFloat):
+            return self.compare(better, right, left)
+        or_nan = self.compare(better.replace("o", "u"), right, left)
+        return self.binary(arith.AndIOp, or_nan, self.compare("ord", left, left))
+
+
+def _better(name: str, key: SSAValue) -> str:
+    """The predicate under which one key beats another."""
+    order = "gt" if name == "argmax" else "lt"
+    element = element_of(key.type)
+    if isinstance(element, AnyFloat):
+        return f"o{order}"
+    return f"u{order}" if element == i1 else f"s{order}"
 
 
 @cache

@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...ir import loop, tile
 from ...ir.combiners import COMBINERS, Combiner
-from ...ir.expr import ONE, ZERO, Expr, dim, minimum, product
+from ...ir.expr import ONE, ZERO, Expr, contiguous_strides, dim, linearize, minimum, product
 from ...ir.tile.ops import INDEX
 from ..schedule.choose import leaf_lane
 from ..schedule.model import KernelModel, element_bits, is_leaf, local_strides
@@ -59,7 +59,7 @@ class NestEmitter:
         self,
         builder: BlockBuilder,
         model: KernelModel,
-        width: Callable[[Expr], int],
+        width: Callable[[loop.NestOp, int], int],
         streams: Mapping[Block, Sequence[Stream]],
     ):
         self.builder = builder
@@ -118,7 +118,7 @@ class NestEmitter:
         """The loops of a nest: an innermost one runs along lanes unless an outer index already does."""
         lane = self.lane_position(nest)
         return [
-            Span.whole(index, size, self.width(size) if position == lane else 1)
+            Span.whole(index, size, self.width(nest, position) if position == lane else 1)
             for position, (index, size) in enumerate(zip(nest.indices, nest.sizes, strict=True))
         ]
 
@@ -173,7 +173,7 @@ class NestEmitter:
 
     def accumulators(self, op: loop.ReduceOp, spans: Sequence[Span]) -> list[SSAValue]:
         width = next((span.width for span in spans if span.width > 1), self.builder.width)
-        return self.builder.identities(combiners_of(op), op.result_types, width)
+        return self.builder.identities(combiners_of(op), op.result_types, width, in_order=yields_in_order(op))
 
     def accumulate(self, op: loop.ReduceOp, spans: Sequence[Span]) -> Sequence[SSAValue]:
         """Runs the reduction over the spans; long float sums go through a second accumulator."""
@@ -190,12 +190,13 @@ class NestEmitter:
     def fold(self, op: loop.ReduceOp, spans: Sequence[Span], identities: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """Combines what the body yields, one after the other."""
         own_lanes = any(span.width > 1 for span in spans)
+        in_order = yields_in_order(op)
 
         def step(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             self.body(op.block)
             values = self._to_width(self.values(op.yielded.operands))
             masked = self._masked(values, identities) if own_lanes else values
-            return self.builder.combine(combiners_of(op), carried, masked)
+            return self.builder.combine(combiners_of(op), carried, masked, in_order=in_order)
 
         return self.loops(spans, identities, step)
 
@@ -255,6 +256,21 @@ def ops_after(nest: loop.NestOp) -> list[Operation]:
 
 def combiners_of(op: loop.ReduceOp) -> list[Combiner]:
     return [COMBINERS[name] for name in op.combiner_names]
+
+
+def yields_in_order(op: loop.ReduceOp) -> bool:
+    """Whether every index that comes with a key is the number of the iteration, so that later ones are greater."""
+    number = linearize([dim(k) for k in range(op.rank)], contiguous_strides(op.sizes))
+    position = 0
+    for combiner in combiners_of(op):
+        if combiner.arity == 2:
+            index = op.yielded.operands[position + 1].owner
+            if not isinstance(index, loop.IndexOp) or list(index.indices) != list(op.indices):
+                return False
+            if index.map.results[0] != number:
+                return False
+        position += combiner.arity
+    return True
 
 
 def split_runs(spans: Sequence[Span], model: KernelModel) -> tuple[list[Span], list[Span]]:

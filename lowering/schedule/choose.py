@@ -12,13 +12,17 @@ from xdsl.ir import SSAValue
 
 from ...ir import loop
 from ...ir.expr import ONE, ZERO, Expr
-from .model import Access, Hints, KernelModel, element_bits, is_leaf
+from .model import Access, Hints, KernelModel, is_leaf
 
 CONTIGUOUS, REPEATED, STRIDED = 1.0, 0.5, 16.0
 """Cost of a block access whose lanes are neighbours, are one place, or lie apart."""
 
-LIGHT_REGISTERS, HEAVY_REGISTERS = 4, 2
-"""Registers per block: more in flight for memory-bound code, fewer where math functions need them."""
+SHORT_BODY = 6
+"""Operations up to which a body is short."""
+
+SHORT_REGISTERS, LONG_REGISTERS = 4, 2
+"""Registers per block. Short bodies need several accumulators and little loop; in long ones each operation waits for
+the one before, which two registers halve, and more of them make more code than they save time."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +41,18 @@ def access_cost(access: Access, index: SSAValue) -> float:
 
 
 def machine_lanes(model: KernelModel, vector_bits: int) -> int:
-    """Lanes of one register for the widest element that the kernel computes with."""
+    """Lanes of one register for the widest element that innermost nests read or write along their last index."""
     widest = 32
     for access in model.accesses:
-        value = access.op.result if isinstance(access.op, loop.ReadOp) else access.op.value  # type: ignore[attr-defined]
-        if not isinstance(access.op, loop.ReadOp) or element_bits(value.type) == 64:
-            widest = max(widest, min(element_bits(value.type), 64))
+        nest = access.op.parent_op()
+        if isinstance(nest, loop.NestOp) and nest.rank and is_leaf(nest) and access.stride(nest.indices[-1]) != ZERO:
+            widest = max(widest, min(access.bits, 64))
     return max(vector_bits // widest, 1)
 
 
-def is_heavy(model: KernelModel) -> bool:
-    """Whether the kernel evaluates math functions, whose expansions need many registers."""
-    return any(type(op).dialect_name() == "math" for op, _ in model.scalar_ops)
+def registers_of(work: int) -> int:
+    """Registers per block of a nest whose body does that much work."""
+    return SHORT_REGISTERS if work <= SHORT_BODY else LONG_REGISTERS
 
 
 def block_width(size: Expr, hints: Hints, lanes: int, registers: int) -> int:

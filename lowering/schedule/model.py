@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -12,6 +13,9 @@ from ...ir import loop
 from ...ir.expr import Expr, contiguous_strides, linearize
 from ...ir.loop.ops import AccessOp
 from ...ir.shapes import sizes_of, strides_of, symbol_ranges
+
+MATH_WORK = 16
+"""Operations that a math function counts as."""
 
 UNKNOWN_SIZE = 256
 """What a size without hint is taken for."""
@@ -24,6 +28,18 @@ def nests_of(block: Block) -> list[loop.NestOp]:
 
 def is_leaf(nest: loop.NestOp) -> bool:
     return not nests_of(nest.block)
+
+
+def body_work(block: Block) -> int:
+    """Operations of one run of a body, or of the longest innermost body in it."""
+    inner = max((body_work(nest.block) for nest in nests_of(block)), default=0)
+    return inner or sum(op_work(op) for op in block.ops)
+
+
+def op_work(op: Operation) -> int:
+    if isinstance(op, arith.ConstantOp):
+        return 0
+    return MATH_WORK if op.name.startswith("math.") else 1
 
 
 def element_bits(type_: Attribute) -> int:
@@ -68,6 +84,12 @@ class Access:
     indices: Sequence[SSAValue]
     offset: Expr
     trips: int
+
+    @property
+    def bits(self) -> int:
+        """Of one element in memory."""
+        value = self.op.result if isinstance(self.op, loop.ReadOp) else self.op.value  # type: ignore[attr-defined]
+        return element_bits(value.type)
 
     def stride(self, index: SSAValue) -> Expr | None:
         """Elements between neighbours along a loop index; None where the offset is not linear in it."""

@@ -16,8 +16,8 @@ from xdsl.ir import Block, Operation
 from ...ir import loop
 from ...ir.expr import ONE, ZERO, Expr, ceildiv, product
 from ...ir.target import Target
-from .choose import HEAVY_REGISTERS, LIGHT_REGISTERS, block_width, choose_lane, is_heavy, machine_lanes
-from .model import KernelModel, is_leaf, nests_of
+from .choose import SHORT_REGISTERS, block_width, choose_lane, machine_lanes, registers_of
+from .model import KernelModel, body_work, is_leaf, nests_of
 from .prefetch import Leaf, LeafFinder, Loop
 
 PROGRAM_WORK = 1 << 14
@@ -147,7 +147,6 @@ class Planner:
         self.target = target
         self.hints = model.hints
         self.lanes = machine_lanes(model, target.vector_bits)
-        self.registers = HEAVY_REGISTERS if is_heavy(model) else LIGHT_REGISTERS
 
     def plan(self) -> Plan:
         return self.distributed() or SerialPlan(self.model.kernel.block)
@@ -182,8 +181,9 @@ class Planner:
     def last_op(self) -> Operation | None:
         return self.model.kernel.block.last_op
 
-    def width(self, size: Expr) -> int:
-        return block_width(size, self.hints, self.lanes, self.registers)
+    def width(self, nest: loop.NestOp, position: int) -> int:
+        """Lanes of a block along that dim of a nest."""
+        return block_width(nest.sizes[position], self.hints, self.lanes, registers_of(body_work(nest.block)))
 
     # -- parallel --------------------------------------------------------------------------------
 
@@ -194,7 +194,7 @@ class Planner:
         prefix = self.prefix([k for k in outer if k in free and k != crossed], nest)
         points = self.hints.volume([nest.sizes[k] for k in prefix])
         rows = max(1, -(-PROGRAM_WORK * points // max(self.model.work, 1)))
-        width = 1 if lane is None else self.width(nest.sizes[lane])
+        width = 1 if lane is None else self.width(nest, lane)
         chunk = self.chunk(nest, lane, width, points) if lane in free and points < ENOUGH_PROGRAMS * rows else None
         if chunk is not None and crossed is not None:
             chunk = -(-chunk // TILE) * TILE
@@ -252,8 +252,8 @@ class Planner:
             return None
         sizes = [self.hints.size(size) for size in reduction.sizes]
         position = next((k for k, size in enumerate(sizes) if size >= 4 * SPLIT_CHUNKS), sizes.index(max(sizes)))
-        width = 1 if nest is None or lane is None else self.width(nest.sizes[lane])
-        unit = ROW_BLOCK if lane is not None else self.lanes * self.registers
+        width = 1 if nest is None or lane is None else self.width(nest, lane)
+        unit = ROW_BLOCK if lane is not None else self.lanes * SHORT_REGISTERS
         length = ceildiv(reduction.sizes[position], SPLIT_CHUNKS * unit) * unit
         return SplitPlan(nest, reduction, lane, width, position, length)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
 from xdsl.ir import Block, BlockArgument, SSAValue
@@ -16,13 +17,10 @@ from ...ir import loop
 from ...ir.expr import ONE, ZERO, Expr
 from ...ir.loop.ops import AccessOp
 from .choose import leaf_lane
-from .model import Access, KernelModel, element_bits, is_leaf, nests_of
+from .model import Access, KernelModel, body_work, is_leaf, nests_of
 
 AHEAD_BYTES = 4096
 """How far ahead of its use a line is fetched: some hundreds of nanoseconds at the rate of memory."""
-
-MATH_WORK = 16
-"""Operations that a math function counts as."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +54,15 @@ class Leaf:
     width: int
     own: Sequence[Loop]
     outer: Sequence[Loop]
-    work: int = 1
     streams: list[Stream] = field(default_factory=list)
 
     @property
     def loops(self) -> list[Loop]:
         return [*self.own, *self.outer]
+
+    @cached_property
+    def work(self) -> int:
+        return body_work(self.nest.block)
 
     @property
     def volume(self) -> int:
@@ -83,9 +84,6 @@ class Prefetcher:
         self.leaves = leaves
         self.l2_bytes = l2_bytes
         self.of_block = {leaf.nest.block: leaf for leaf in leaves}
-        for op, _ in model.scalar_ops:
-            if op.parent in self.of_block:
-                self.of_block[op.parent].work += MATH_WORK if type(op).dialect_name() == "math" else 1
 
     def plan(self) -> dict[Block, list[Stream]]:
         """What the body of each innermost nest fetches."""
@@ -112,7 +110,7 @@ class Prefetcher:
 
     def stays_in_cache(self, access: Access, leaf: Leaf) -> bool:
         """Whether a loop goes over the same small stretch again and again."""
-        size = leaf.width * element_bytes(access)
+        size = leaf.width * access.bits // 8
         for current in leaf.loops:
             if access.stride(current.index) == ZERO and current.trips > 1:
                 return size <= self.l2_bytes // 2
@@ -121,7 +119,7 @@ class Prefetcher:
 
     def fetch_next_rows(self, access: Access, leaf: Leaf, siblings: Sequence[Leaf]) -> bool:
         """Fetches rows to come in the nest that has the most to do meanwhile, if the cache can hold them."""
-        if leaf.volume * element_bytes(access) > self.l2_bytes // 8:
+        if leaf.volume * access.bits // 8 > self.l2_bytes // 8:
             return False
         ahead = steps_ahead(access, leaf.volume, leaf.outer)
         if ahead is None:
@@ -144,7 +142,7 @@ def is_contiguous(access: Access, leaf: Leaf) -> bool:
 def steps_ahead(access: Access, volume: int, loops: Iterable[Loop]) -> Expr | None:
     """How many elements ahead of an access to look, where `volume` contiguous ones are used before the first loop
     takes a step. None where the elements to come lie in no one direction."""
-    wanted = max(AHEAD_BYTES // element_bytes(access), 1)
+    wanted = max(AHEAD_BYTES * 8 // access.bits, 1)
     for current in loops:
         stride = access.stride(current.index)
         if stride is None or stride.dims or stride == ZERO:
@@ -156,11 +154,6 @@ def steps_ahead(access: Access, volume: int, loops: Iterable[Loop]) -> Expr | No
     return None
 
 
-def element_bytes(access: Access) -> int:
-    value = access.op.result if isinstance(access.op, loop.ReadOp) else access.op.value  # type: ignore[attr-defined]
-    return element_bits(value.type) // 8
-
-
 def streams_of(model: KernelModel, leaves: Sequence[Leaf], l2_bytes: int) -> dict[Block, list[Stream]]:
     """What the innermost nests of a kernel fetch ahead; nothing if all that it touches stays in the cache."""
     return Prefetcher(model, leaves, l2_bytes).plan() if model.bytes > l2_bytes else {}
@@ -169,7 +162,7 @@ def streams_of(model: KernelModel, leaves: Sequence[Leaf], l2_bytes: int) -> dic
 class LeafFinder:
     """Finds the innermost nests in blocks, with their loops as the schedule lays them out."""
 
-    def __init__(self, model: KernelModel, width: Callable[[Expr], int]):
+    def __init__(self, model: KernelModel, width: Callable[[loop.NestOp, int], int]):
         self.model = model
         self.width = width
 
@@ -182,14 +175,14 @@ class LeafFinder:
                 yield Leaf(nest, lane.index, lane.step, self.loops(nest, None), outer)
             elif nest.rank and not isinstance(nest, loop.ForOp):
                 position = leaf_lane(nest, self.model)
-                width = self.width(nest.sizes[position])
+                width = self.width(nest, position)
                 yield Leaf(nest, nest.indices[position], width, self.loops(nest, position), outer)
 
     def loops(self, nest: loop.NestOp, lane: int | None) -> list[Loop]:
         """The loops of a nest, innermost first."""
         found = [self.loop(index, size) for index, size in zip(nest.indices, nest.sizes, strict=True)]
         if lane is not None:
-            found[lane] = self.loop(nest.indices[lane], nest.sizes[lane], self.width(nest.sizes[lane]))
+            found[lane] = self.loop(nest.indices[lane], nest.sizes[lane], self.width(nest, lane))
         return found[::-1]
 
     def loop(self, index: SSAValue, size: Expr, step: int = 1) -> Loop:

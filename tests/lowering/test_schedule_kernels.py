@@ -122,6 +122,22 @@ def test_large_sums_are_as_accurate_as_torch() -> None:
         assert ours <= 2 * theirs + torch.finfo(torch.float32).eps * expected.abs().max()
 
 
+@pytest.mark.parametrize("along", [0, 1])
+@pytest.mark.parametrize("shape", [(700, 130), (130, 700)], ids=str)
+def test_argmax_of_nan_ties_and_infinities(shape: tuple[int, int], along: int) -> None:
+    """The first NaN wins, then the first of equal values, also where all are -inf."""
+    case = cases.argmax(*shape, along=along)
+    x = case.inputs[0].round()
+    lines = x.unbind(1 - along)
+    lines[0].fill_(-torch.inf)
+    lines[1][:-1] = -torch.inf
+    lines[2][[3, 70, 129]] = torch.nan
+    lines[3][-1] = torch.nan
+    lines[4][[5, 6]] = torch.inf
+    (result,), _ = Compiled(case.text).run((x,))
+    assert torch.equal(result, x.argmax(along))
+
+
 def test_index_out_of_range_is_recorded_and_nothing_else_is_touched() -> None:
     case = cases.embedding(40, 70)
     ids, table = case.inputs
