@@ -24,6 +24,7 @@ class SiblingFuser:
         self.fuser = KernelFuser(kernels)
         self.order = Order(function.body.block, self.fuser.kernels)
         self.fused_into: dict[Kernel, Kernel] = {}
+        self.known_bytes: dict[Kernel, int] = {}
 
     def run(self) -> None:
         for group in self.groups():
@@ -69,13 +70,19 @@ class SiblingFuser:
         reads = second.reads
         common = first.reads.keys() & reads.keys()
         saved = sum(costs.read_bytes(reads[tensor], sizes) for tensor in common)
-        return saved >= costs.MIN_SHARE * min(first.bytes_moved(sizes), second.bytes_moved(sizes))
+        return saved >= costs.MIN_SHARE * min(self.bytes_moved(first), self.bytes_moved(second))
+
+    def bytes_moved(self, kernel: Kernel) -> int:
+        if kernel not in self.known_bytes:
+            self.known_bytes[kernel] = kernel.bytes_moved(self.fuser.sizes)
+        return self.known_bytes[kernel]
 
     def fuse(self, first: Kernel, second: Kernel, pairs: Pairs) -> None:
         old = first.op, second.op
         self.fuser.fuse(first, second, pairs)
         self.order.fuse(*old, second.op)
         self.fused_into[first] = second
+        self.known_bytes.pop(second, None)
 
 
 class LoopFuseSiblings(ModulePass):

@@ -16,7 +16,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from xdsl.dialects import arith, func, math
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from stepwell.ir import loop
@@ -333,13 +333,18 @@ def evaluate(function: func.FuncOp, arguments: Sequence[Any], symbols: Mapping[s
     evaluator.values.update(zip(function.body.block.args, arguments, strict=True))
     with np.errstate(all="ignore"):
         results = evaluator.block(function.body.block)
-    assert all(element is not None for result in results for element in result.flat), "an element is unset"
-    types = [value.type for value in function.body.block.last_op.operands]  # type: ignore[union-attr]
-    arrays = [
-        np.array(result.tolist(), dtype=dtype_of(element_of(type_))).reshape(result.shape)
-        for result, type_ in zip(results, types, strict=True)
-    ]
+    last = function.body.block.last_op
+    assert last is not None
+    arrays = [_as_array(result, value.type) for result, value in zip(results, last.operands, strict=True)]
     return Outcome(arrays, evaluator.errors)
+
+
+def _as_array(result: Any, type_: Attribute) -> np.ndarray[Any, Any]:
+    """A result as an array of its type, every element of which was written."""
+    elements = np.asarray(result, dtype=object)
+    assert all(element is not None for element in elements.flat), "an element is unset"
+    element_type = element_of(type_) if isinstance(type_, TensorType) else type_
+    return np.array(elements.tolist(), dtype=dtype_of(element_type)).reshape(elements.shape)
 
 
 _RANDOM: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray[Any, Any]]] = {
