@@ -12,10 +12,12 @@ from typing import Any
 import sympy
 import torch
 from torch import SymInt
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._sympy import functions
 
 from ..ir.errors import FrontendError
 from ..ir.expr import (
+    ONE,
     Atom,
     Domain,
     Expr,
@@ -183,7 +185,12 @@ class SymbolTable:
         if not isinstance(value, SymInt):
             return const(value)
         constant = value.node.maybe_as_int()
-        return self.translate(value.node.expr) if constant is None else const(constant)
+        if constant is not None:
+            return const(constant)
+        expr = value.node.expr
+        if expr not in self._exprs and not expr.is_Symbol and statically_known_true(value == 1):
+            self._exprs[expr] = ONE  # known by a guard only, but what broadcasts must be seen to be 1
+        return self.translate(expr)
 
     def exprs(self, values: Iterable[int | SymInt]) -> tuple[Expr, ...]:
         return tuple(map(self.expr, values))

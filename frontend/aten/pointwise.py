@@ -114,6 +114,11 @@ def logical_not(builder: GraphBuilder, self: Value) -> Value:
     return ~self.to(BOOL)
 
 
+@imports("aten.square")
+def square(builder: GraphBuilder, self: Value) -> Value:
+    return self * self
+
+
 @imports("aten.frac")
 def frac(builder: GraphBuilder, self: Value) -> Value:
     x = self.up()
@@ -161,12 +166,13 @@ imports("aten.mul.Tensor", "aten.mul.Scalar")(_logical(graph.MulOp, graph.AndOp)
 
 
 def _scaled_sum(builder: GraphBuilder, first: Operand, second: Operand, factor: Any) -> Value:
-    """`first + factor * second`, by fma as eager does it for floats."""
+    """`first + factor * second`, by fma as eager does it for floats; a scalar is rounded to the result's type first,
+    as eager does it here and not in products."""
     whole = _WHOLE.get(factor) if isinstance(factor, int | float) else None
     if builder.element == BOOL:
         whole = graph.OrOp
     if whole is not None:
-        return builder.binary(whole, *builder.promoted(first, second))
+        return builder.binary(whole, *(builder.operand(operand, builder.element) for operand in (first, second)))
     x, y = builder.computed(first), builder.computed(second)
     return fma(y, builder.operand(factor, y.element), x)
 
@@ -190,7 +196,7 @@ def rsub(builder: GraphBuilder, self: Operand, other: Operand, alpha: Any = 1) -
     return _scaled_sum(builder, other, self, -alpha)
 
 
-@imports("aten.div.Tensor", "aten.div.Scalar", "prims.div")
+@imports("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor", "prims.div")
 def div(builder: GraphBuilder, self: Operand, other: Operand) -> Value:
     if not is_float(builder.element):
         return builder.binary(graph.TruncDivOp, *builder.promoted(self, other))

@@ -28,7 +28,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from ..dtypes import element_of
-from ..expr import Expr, ExprLike
+from ..expr import ONE, Expr, ExprLike
 from ..shapes import MapAttr, expr_list_text, parse_expr_list, sizes_of
 from .attributes import DataAttr, parse_elements
 
@@ -242,15 +242,30 @@ def parse_signature(parser: Parser, operand_count: int) -> tuple[Sequence[Attrib
 # -- checks that several families share --------------------------------------------------------------
 
 
+def differ(first: Sequence[Expr], second: Sequence[Expr]) -> bool:
+    """Whether sizes are known to differ; expressions that look unlike may still be equal by a guard."""
+    return len(first) != len(second) or any(
+        one != other and (one - other).is_constant for one, other in zip(first, second, strict=True)
+    )
+
+
+def broadcasts(sizes: Sequence[Expr], target: Sequence[Expr]) -> bool:
+    """Whether the sizes broadcast to the target, which may have more leading dims."""
+    trailing = target[len(target) - len(sizes) :] if len(sizes) <= len(target) else ()
+    return len(trailing) == len(sizes) and all(
+        size == ONE or not differ((size,), (wanted,)) for size, wanted in zip(sizes, trailing, strict=True)
+    )
+
+
 def verify_same_sizes(op: GraphOp, values: Iterable[SSAValue]) -> None:
     expected = op.sizes
     for value in values:
-        if value.type != op.results[0].type and sizes_of(value.type) != expected:
+        if value.type != op.results[0].type and differ(sizes_of(value.type), expected):
             raise op.fail(f"operands of sizes {expr_list_text(expected)}", expr_list_text(sizes_of(value.type)))
 
 
 def verify_sizes(op: GraphOp, expected: Sequence[Expr]) -> None:
-    if tuple(expected) != op.sizes:
+    if differ(expected, op.sizes):
         raise op.fail(f"a result of sizes {expr_list_text(expected)}", expr_list_text(op.sizes))
 
 

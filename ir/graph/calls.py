@@ -25,7 +25,7 @@ from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Resource
 from ..dtypes import element_of
 from ..shapes import sizes_of
 from .attributes import Arguments, ArgumentsAttr, OperandRef, parse_arguments, print_arguments
-from .base import TENSOR, GraphOp
+from .base import TENSOR, GraphOp, differ
 
 
 @dataclass(frozen=True)
@@ -164,5 +164,5 @@ class CopyIntoOp(GraphOp):
 
     def verify_(self) -> None:
         value, target = self.value.type, self.target.type
-        if sizes_of(value) != sizes_of(target) or element_of(value) != element_of(target):
+        if differ(sizes_of(value), sizes_of(target)) or element_of(value) != element_of(target):
             raise self.fail(f"a value like its target {target}", f"{value}")

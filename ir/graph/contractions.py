@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
@@ -12,9 +11,8 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_d
 from xdsl.traits import Pure
 
 from ..dtypes import element_of
-from ..expr import Expr, as_expr
 from ..shapes import expr_list_text, sizes_of, tensor_type
-from .base import TENSOR, GraphOp, verify_same_element, verify_sizes
+from .base import TENSOR, GraphOp, broadcasts, differ, verify_same_element, verify_sizes
 from .elementwise import is_number
 from .traits import Contraction
 
@@ -50,21 +48,14 @@ class ProductOp(GraphOp, ABC):
         left, right = sizes_of(self.lhs.type), sizes_of(self.rhs.type)
         if not len(left) == len(right) == len(self.sizes) == self.RANK:
             raise self.fail(f"operands and a result of rank {self.RANK}", f"{len(left)}, {len(right)}")
-        if left[-1] != right[-2] or left[:-2] != right[:-2]:
+        if differ((left[-1], *left[:-2]), (right[-2], *right[:-2])):
             raise self.fail("matching sizes", f"{expr_list_text(left)} and {expr_list_text(right)}")
         verify_sizes(self, (*left[:-1], right[-1]))
         verify_same_element(self, (self.lhs,))
         if element_of(self.rhs.type) != self.element or not is_number(self.element):
             raise self.fail("operands of one number type", f"{self.element}, {element_of(self.rhs.type)}")
-        if self.bias is not None and not _broadcasts(sizes_of(self.bias.type), self.sizes):
+        if self.bias is not None and not broadcasts(sizes_of(self.bias.type), self.sizes):
             raise self.fail(f"a bias that broadcasts to {expr_list_text(self.sizes)}", f"{self.bias.type}")
-
-
-def _broadcasts(sizes: Sequence[Expr], target: Sequence[Expr]) -> bool:
-    trailing = target[len(target) - len(sizes) :]
-    return len(trailing) == len(sizes) and all(
-        size in (result, as_expr(1)) for size, result in zip(sizes, trailing, strict=True)
-    )
 
 
 @irdl_op_definition

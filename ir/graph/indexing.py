@@ -35,6 +35,7 @@ from .base import (
     Integers,
     Parameter,
     Word,
+    differ,
     exprs,
     integer,
     integer_of,
@@ -218,7 +219,7 @@ def verify_indices(op: IndexedOp, operand: SSAValue, indices: Sequence[SSAValue]
     verify_dims(op, dims, rank_of(operand))
     if not dims or list(dims) != sorted(dims) or len(dims) != len(indices):
         raise op.fail(f"{len(indices)} ascending dims, at least one", str(list(dims)))
-    if len({sizes_of(index.type) for index in indices}) != 1:
+    if any(differ(sizes_of(index.type), sizes_of(indices[0].type)) for index in indices):
         raise op.fail("index tensors of equal sizes", ", ".join(str(index.type) for index in indices))
 
 
@@ -277,7 +278,7 @@ class IndexPutOp(IndexedOp):
         verify_sizes(self, sizes_of(self.operand.type))
         verify_indices(self, self.operand, self.indices, self.indexed)
         expected = indexed_sizes(self.sizes, self.indexed, sizes_of(self.indices[0].type))
-        if sizes_of(self.value.type) != expected:
+        if differ(sizes_of(self.value.type), expected):
             raise self.fail(f"a value of sizes {expr_list_text(expected)}", expr_list_text(sizes_of(self.value.type)))
         self.verify_bounds(self.indices)
         self.verify_combiner()
@@ -330,7 +331,7 @@ class ScatterOp(IndexedOp):
         verify_same_element(self, (self.operand, self.value))
         verify_sizes(self, sizes_of(self.operand.type))
         verify_dims(self, (integer_of(self.dim),), rank_of(self.operand))
-        if sizes_of(self.index.type) != sizes_of(self.value.type):
+        if differ(sizes_of(self.index.type), sizes_of(self.value.type)):
             raise self.fail(f"a value of the index's sizes {self.index.type}", f"{self.value.type}")
         if rank_of(self.index) != rank_of(self.operand):
             raise self.fail(f"an index of rank {rank_of(self.operand)}", f"{rank_of(self.index)}")
@@ -428,13 +429,11 @@ class CatOp(GraphOp):
         verify_dims(self, (dim,), len(self.sizes))
         for part in self.parts:
             sizes = sizes_of(part.type)
-            if len(sizes) != len(self.sizes) or (*sizes[:dim], *sizes[dim + 1 :]) != (
-                *self.sizes[:dim],
-                *self.sizes[dim + 1 :],
-            ):
+            other = (*self.sizes[:dim], *sizes[dim : dim + 1], *self.sizes[dim + 1 :])
+            if differ(sizes, other):
                 raise self.fail(f"operands of sizes {expr_list_text(self.sizes)} but for dim {dim}", f"{part.type}")
         total = sum((sizes_of(part.type)[dim] for part in self.parts), as_expr(0))
-        if total != self.sizes[dim]:
+        if differ((total,), self.sizes[dim : dim + 1]):
             raise self.fail(f"{total} elements along dim {dim}", f"{self.sizes[dim]}")
 
 

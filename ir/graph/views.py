@@ -23,6 +23,8 @@ from .base import (
     GraphOp,
     Integers,
     Parameter,
+    broadcasts,
+    differ,
     exprs,
     integers,
     integers_of,
@@ -128,11 +130,7 @@ class BroadcastOp(ViewOp):
         return cls.build_from((operand,), tensor_type(element_of(operand.type), sizes), location)
 
     def verify_view(self, sizes: Sequence[Expr]) -> None:
-        trailing = self.sizes[len(self.sizes) - len(sizes) :] if len(sizes) <= len(self.sizes) else ()
-        fits = len(trailing) == len(sizes) and all(
-            size == result or size == as_expr(1) for size, result in zip(sizes, trailing, strict=True)
-        )
-        if not fits:
+        if not broadcasts(sizes, self.sizes):
             raise self.fail(f"sizes that {expr_list_text(sizes)} broadcasts to", expr_list_text(self.sizes))
 
 
@@ -267,7 +265,7 @@ class WindowOp(ViewOp):
         kept = len(sizes) - count
         if len(integers_of(self.dilations)) != count or kept < 0 or len(self.sizes) != kept + 2 * count:
             raise self.fail(f"{count} dilations and {kept + 2 * count} result dims", expr_list_text(self.sizes))
-        if self.sizes[:kept] != tuple(sizes[:kept]):
+        if differ(self.sizes[:kept], sizes[:kept]):
             raise self.fail(f"leading sizes {expr_list_text(sizes[:kept])}", expr_list_text(self.sizes))
 
 

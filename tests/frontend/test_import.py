@@ -263,3 +263,12 @@ def test_every_type_of_a_function_has_known_sizes() -> None:
     for op in imported.function.body.block.ops:
         for result in op.results:
             assert {name for size in sizes_of(result.type) for name in size.symbols} <= {"s0", "s1"}
+
+
+def test_sizes_that_a_guard_makes_one_broadcast() -> None:
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        return torch.cat([x[: x.shape[0] // 4] * y, y])
+
+    inputs = torch.randn(5, 3), torch.randn(2, 3)
+    imported = import_function(function, *inputs, dynamic=True)
+    torch.testing.assert_close(evaluate(imported, inputs)[0], function(*inputs))
