@@ -481,12 +481,13 @@ class GraphBuilder:
         """The operands in the type that eager computes in for a result of this node's type.
 
         Two tensors of bf16 stay so, since one op rounds once anyway; next to a scalar they are computed in
-        f32, because eager does not round the scalar.
+        f32, because eager rounds a scalar only where it is a tensor and stands first.
         """
         element = self.element
-        if compute_type(element) != element and any(self._is_scalar(operand) for operand in operands):
-            element = compute_type(element)
-        return [self.operand(operand, element) for operand in operands]
+        if compute_type(element) == element or not any(self._is_scalar(operand) for operand in operands):
+            return [self.operand(operand, element) for operand in operands]
+        first = operands[0].to(element) if isinstance(operands[0], Value) else operands[0]
+        return [self.operand(operand, compute_type(element)) for operand in (first, *operands[1:])]
 
     def computed(self, operand: Operand) -> Value:
         """The operand in the result's type, then in the type that eager computes in; a number at rank 0."""

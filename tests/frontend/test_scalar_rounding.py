@@ -1,0 +1,26 @@
+"""Where eager rounds a scalar to bf16 or f16 before it computes, and where it does not."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+import pytest
+import torch
+
+SCALARS = {"number": -0.1, "f64": torch.tensor(-0.1, dtype=torch.float64), "f32": torch.tensor(-0.1)}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv"])
+@pytest.mark.parametrize("first", [True, False], ids=["scalar first", "scalar second"])
+@pytest.mark.parametrize("scalar", SCALARS)
+def test_bits_are_those_of_eager(scalar: str, first: bool, name: str, dtype: torch.dtype) -> None:
+    op: Callable[..., torch.Tensor] = getattr(operator, name)
+
+    def function(x: torch.Tensor, y: torch.Tensor | float) -> torch.Tensor:
+        return op(y, x) if first else op(x, y)
+
+    x = torch.randn(200).to(dtype)
+    found = torch.compile(function, backend="stepwell")(x, SCALARS[scalar])
+    assert torch.equal(found, function(x, SCALARS[scalar]))
