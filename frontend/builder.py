@@ -19,9 +19,6 @@ from xdsl.rewriter import Rewriter
 from ..ir import graph
 from ..ir.dtypes import (
     BOOL,
-    FLOAT32,
-    FLOAT64,
-    INT64,
     compute_type,
     dtype_name,
     element_of,
@@ -33,7 +30,8 @@ from ..ir.expr import ONE, Expr, ExprLike, as_expr, product
 from ..ir.graph import DataAttr, GraphOp
 from ..ir.graph.elementwise import BinaryOp, UnaryOp
 from ..ir.graph.reductions import ReductionOp
-from ..ir.shapes import expr_list_text, sizes_of, strides_of, tensor_type
+from ..ir.shapes import sizes_of, strides_of, tensor_type
+from .promotion import Priority, promoted_type
 from .symbols import SymbolTable
 
 Number: TypeAlias = bool | int | float
@@ -255,19 +253,16 @@ def _function(op: UnaryClass) -> Callable[[Value], Value]:
 
 
 absolute = _function(graph.AbsOp)
-ceil = _function(graph.CeilOp)
 cos = _function(graph.CosOp)
 erf = _function(graph.ErfOp)
 exp = _function(graph.ExpOp)
 expm1 = _function(graph.Expm1Op)
-floor = _function(graph.FloorOp)
 isinf = _function(graph.IsInfOp)
 isnan = _function(graph.IsNanOp)
 log = _function(graph.LogOp)
 log1p = _function(graph.Log1pOp)
 reciprocal = _function(graph.ReciprocalOp)
 rsqrt = _function(graph.RsqrtOp)
-sigmoid = _function(graph.SigmoidOp)
 signbit = _function(graph.SignBitOp)
 sqrt = _function(graph.SqrtOp)
 tanh = _function(graph.TanhOp)
@@ -501,42 +496,13 @@ class GraphBuilder:
 
     def common_element(self, *operands: Operand) -> Attribute:
         """The type that torch promotes the operands to."""
-        return element_for(_result_type(operands))
+        return element_for(promoted_type(map(_priority, operands)))
 
 
-def _result_type(operands: Iterable[Operand]) -> torch.dtype:
-    """torch's rule: tensors with dims decide, then those of rank 0, then numbers, unless of a higher kind."""
-    groups: list[torch.dtype | None] = [None, None, None]
-    for operand in operands:
-        priority, dtype = _priority(operand)
-        known = groups[priority]
-        groups[priority] = dtype if known is None else torch.promote_types(known, dtype)
-    result, *others = (dtype for dtype in groups if dtype is not None)
-    for dtype in others:
-        if _kind(dtype) > _kind(result):
-            result = torch.promote_types(result, dtype)
-    return result
-
-
-def _priority(operand: Operand) -> tuple[int, torch.dtype]:
+def _priority(operand: Operand) -> tuple[Priority, torch.dtype]:
     if isinstance(operand, Value) and not operand.WEAK:
-        return (0 if operand.rank else 1), torch_dtype(operand.element)
+        return Priority.TENSOR if operand.rank else Priority.SCALAR, torch_dtype(operand.element)
     if isinstance(operand, bool):
-        return 2, torch.bool
+        return Priority.NUMBER, torch.bool
     floating = isinstance(operand, float) or (isinstance(operand, Value) and is_float(operand.element))
-    return 2, torch.get_default_dtype() if floating else torch.int64
-
-
-def _kind(dtype: torch.dtype) -> int:
-    """bool, integer, float, complex in ascending order."""
-    if dtype == torch.bool:
-        return 0
-    return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 1
-
-
-__all__ = [
-    "FLOAT32", "FLOAT64", "INT64", "Declined", "GraphBuilder", "Number", "Operand", "Value", "WeakValue", "absolute",
-    "broadcast_sizes", "ceil", "cos", "element_for", "erf", "exp", "expm1", "expr_list_text", "floor", "fma", "isinf",
-    "isnan", "log", "log1p", "maximum", "minimum", "reciprocal", "rsqrt", "sigmoid", "signbit", "sqrt", "tanh",
-    "torch_dtype", "where",
-]  # fmt: skip
+    return Priority.NUMBER, torch.get_default_dtype() if floating else torch.int64
