@@ -1,8 +1,12 @@
-"""Elementary functions over LLVM vectors."""
+"""Elementary functions over vectors, written out as LLVM IR so that they inline into kernels and stay in registers.
+
+No libm, no tables in memory, no fast-math flags; `docs/vector_math.md` has methods and errors. f16 and bf16 are the
+caller's to widen to f32.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
 
@@ -13,9 +17,13 @@ from .formats import FORMATS
 
 __all__ = ["FUNCTIONS", "MathFunction", "definition"]
 
+MAX_LANES = 128
+
 
 @dataclass(frozen=True)
 class Elementary:
+    """A function of `arity` operands, by the expression that expands it."""
+
     arity: int
     expand: Callable[..., Float]
 
@@ -49,10 +57,22 @@ FUNCTIONS = {
 
 @cache
 def definition(function: str, element: str, lanes: int) -> MathFunction:
-    format = FORMATS[element]
-    row = FUNCTIONS[function]
-    body = Body(lanes)
-    operands = [Float.named(body, f"%{name}", format) for name in ("x", "y")[: row.arity]]
+    """`sw.<function>.<element>.v<lanes>` from as many operands as the function has to one result, all of one type.
+
+    `element` is f32 or f64, `lanes` a power of two up to 128; one lane is a scalar, not a vector of one. What the
+    function requires must be defined, and what both declare be declared, in the same module. Raises BackendError for
+    anything else.
+    """
+    _check("function", function, FUNCTIONS)
+    _check("element", element, FORMATS)
+    _check("lanes", lanes, [1 << k for k in range(MAX_LANES.bit_length())])
+    format, row, body = FORMATS[element], FUNCTIONS[function], Body(lanes)
+    operands = [Float.named(body, name, format) for name in ("%x", "%y")[: row.arity]]
     result = row.expand(*operands)
     name = function_name(function, format, lanes)
     return body.function(name, operands, result.type, result.name, "alwaysinline nounwind")
+
+
+def _check(what: str, value: object, known: Collection[object]) -> None:
+    if value not in known:
+        raise BackendError("vector math", expected=f"{what} one of {', '.join(map(str, known))}", got=repr(value))

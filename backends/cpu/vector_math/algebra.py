@@ -10,14 +10,14 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Self, TypeAlias, TypeVar, Union, overload
+from typing import Self, TypeAlias, TypeVar, TypeVarTuple, Union, cast, overload
 
 from .formats import Format
 
 FloatLike: TypeAlias = Union["Float", float]
 IntLike: TypeAlias = Union["Int", int]
 V = TypeVar("V", bound="Value")
-W = TypeVar("W", bound="Value")
+Values = TypeVarTuple("Values")
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,18 @@ class Body:
         self.declares[f"declare {result.type} @{mangled}({types})"] = None
         return result.renamed(self.emit(f"call {result.type} @{mangled}({_typed(operands)})"))
 
-    def rarely(self, condition: Mask, rare: Callable[[], tuple[V, W]], usual: tuple[V, W]) -> tuple[V, W]:
+    def rarely(self, condition: Mask, rare: Callable[[], tuple[*Values]], usual: tuple[*Values]) -> tuple[*Values]:
         """`usual`, but where `condition` holds in any lane, what `rare` computes behind a branch."""
         before, number = self.block, self.values
         self.lines.append(f"  br i1 {condition.any()}, label %rare{number}, label %join{number}")
         self._open(f"rare{number}")
-        first, second = rare()
+        computed = cast(tuple[Value, ...], rare())
         after = self.block
         self.lines.append(f"  br label %join{number}")
         self._open(f"join{number}")
-        return first.merged(after, usual[0], before), second.merged(after, usual[1], before)
+        pairs = zip(computed, cast(tuple[Value, ...], usual), strict=True)
+        merged = tuple(new.merged(after, old, before) for new, old in pairs)
+        return cast(tuple[*Values], merged)
 
     def function(
         self, name: str, parameters: Sequence[Value], result_type: str, result: str, attributes: str
@@ -176,6 +178,7 @@ class Float(Value):
         if isinstance(other, Float):
             return other
         assert isinstance(other, float | int)
+        assert self.format.holds(other), other
         return self._splat(f"0x{struct.unpack('<Q', struct.pack('<d', other))[0]:016X}")
 
     def __add__(self, other: FloatLike) -> Float:
@@ -316,6 +319,9 @@ class Int(Value):
 
     def __gt__(self, other: IntLike) -> Mask:
         return self._compare("icmp sgt", self.lift(other))
+
+    def unsigned_at_least(self, other: IntLike) -> Mask:
+        return self._compare("icmp uge", self.lift(other))
 
     def has_bit(self, bit: int) -> Mask:
         """Is the bit of this weight set?"""

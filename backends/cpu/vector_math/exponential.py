@@ -11,27 +11,33 @@ from . import coefficients
 from .algebra import Float, Int, Mask, fma, polynomial
 from .formats import LN2
 
-TANH_SPLIT = 0.625
 LIFT = 64  # a denormal result is computed times 2^LIFT and then rounded once by a multiplication
 
 
 def exp(x: Float) -> Float:
     """exp(r)·2ᵏ with x = k·ln 2 + r and |r| ≤ ln 2 / 2."""
-    limited = limit_exponent(x, float(LN2))
-    r, biased = reduce_by_ln2(limited, offset=-1)
-    return times_power(twice_exp(r), biased, tiny=limited < -x.format.bias * 0.5)
+    r, biased = reduce_by_ln2(x, offset=-1)
+    usual = twice_exp(r) * power_of_two(biased, x)
+
+    def rare() -> tuple[Float]:
+        limited = limit_exponent(x, float(LN2))
+        r, biased = reduce_by_ln2(limited, offset=-1)
+        return (times_power(twice_exp(r), biased, tiny=limited < 0.0),)
+
+    return x.body.rarely(beyond_normal(x, float(LN2)), rare, (usual,))[0]
 
 
 def exp2(x: Float) -> Float:
-    return exp2_of_sum(limit_exponent(x, 1.0))
+    k, biased = nearest_integer(x, 1.0, offset=-1)
+    usual = twice_exp2(x - k) * power_of_two(biased, x)
+    return x.body.rarely(beyond_normal(x, 1.0), lambda: (exp2_of_sum(limit_exponent(x, 1.0)),), (usual,))[0]
 
 
 def exp2_of_sum(x: Float, rest: Float | None = None) -> Float:
     """2^(x + rest) = (1 + r·T(r))·2ᵏ with x + rest = k + r, for x within `limit_exponent` and a small rest."""
     k, biased = nearest_integer(x, 1.0, offset=-1)
     r = x - k if rest is None else (x - k) + rest
-    significand = polynomial(r, doubled((1.0, *coefficients.EXP2[x.format.name])))
-    return times_power(significand, biased, tiny=x < -x.format.bias * 0.5)
+    return times_power(twice_exp2(r), biased, tiny=x < 0.0)
 
 
 def expm1(x: Float) -> Float:
@@ -66,15 +72,20 @@ def half_exp_of_size(x: Float) -> Float:
 
 
 def tanh(x: Float) -> Float:
-    """x + x³·T(x²) up to 0.6, else 1 - 2 / (exp(2|x|) + 1), where the errors of the fraction hardly count."""
+    """N / D for |x|, with N = (1 - exp(-2|x|)) / 2 and D = (1 + exp(-2|x|)) / 2.
+
+    exp(-2|x|) = 2ᵏ - 2·2ᵏ·L, where L = (1 - exp(-2r)) / 2 keeps all bits of a small x. Falling exponentials leave D
+    between ½ and 1: it has the more bits the smaller x is.
+    """
     format = x.format
-    square = x * x
-    near_zero = fma(x * square, polynomial(square, coefficients.TANH[format.name]), x)
     size = abs(x).at_most(format.round(0.5 * (format.precision + 2) * float(LN2)))
-    k, biased = nearest_integer(size, format.nearest(2 / LN2), offset=-1)
-    r = subtract_multiple(size + size, k, format.words(LN2, 1))
-    far = 1.0 - 2.0 / fma(twice_exp(r), power_of_two(biased, x), 1.0)
-    return (size < TANH_SPLIT).choose(near_zero, far.with_sign_of(x))
+    k, biased = nearest_integer(size, format.nearest(-2 / LN2))
+    r = subtract_multiple(size, k, format.words(-LN2 / 2, 1))
+    loss = fma(r * r, polynomial(r, coefficients.TANH[format.name]), r)
+    power = power_of_two(biased, x)
+    numerator = fma(power, loss, fma(power, -0.5, 0.5))
+    denominator = fma(-power, loss, fma(power, 0.5, 0.5))
+    return (numerator / denominator).with_sign_of(x)
 
 
 def nearest_integer(x: Float, factor: float, offset: int = 0) -> tuple[Float, Int]:
@@ -102,15 +113,25 @@ def reduce_by_ln2(x: Float, offset: int) -> tuple[Float, Int]:
 
 
 def twice_exp(r: Float, accuracy: str = "") -> Float:
-    """2·exp(r): with the 2 here, the power of two beside it fits the format whenever the result does.
+    """2·exp(r): with the 2 here, the power of two beside it is in range whenever the result is.
 
     `accuracy` names a narrower format whose polynomial will do.
     """
     return polynomial(r, doubled((1.0, 1.0, *coefficients.EXP[accuracy or r.format.name])))
 
 
+def twice_exp2(r: Float) -> Float:
+    """2·2^r."""
+    return polynomial(r, doubled((1.0, *coefficients.EXP2[r.format.name])))
+
+
 def doubled(numbers: Sequence[float]) -> tuple[float, ...]:
     return tuple(2.0 * number for number in numbers)
+
+
+def beyond_normal(x: Float, unit: float) -> Mask:
+    """Is 2^(x / unit) or what it takes to compute it no normal number? False for NaN."""
+    return abs(x) > x.format.round((x.format.bias - 2.0) * unit)
 
 
 def limit_exponent(x: Float, unit: float) -> Float:

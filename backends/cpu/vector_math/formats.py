@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor, frexp, trunc
+from math import floor, frexp, isfinite, ldexp, trunc
 
 CONSTANT_BITS = 1400  # enough for 2/π times the largest double, see `trigonometric`
 _ONE = 1 << (CONSTANT_BITS + 32)
@@ -49,6 +49,9 @@ class Format:
         """Adding this rounds to an integer, and leaves that integer in the low bits."""
         return 1.5 * 2.0**self.mantissa
 
+    def holds(self, number: float) -> bool:
+        return not isfinite(number) or ldexp(frexp(number)[0], self.precision).is_integer()
+
     def nearest(self, value: Fraction) -> float:
         """`value` rounded to this format, ties to even; `value` must be in its normal range."""
         return self._rounded(value, round)
@@ -64,9 +67,7 @@ class Format:
         """The same with all words of one sign."""
         return self._expansion(value, count, trunc)
 
-    def _expansion(
-        self, value: Fraction, count: int, to_integer: Callable[[Fraction], int]
-    ) -> tuple[float, ...]:
+    def _expansion(self, value: Fraction, count: int, to_integer: Callable[[Fraction], int]) -> tuple[float, ...]:
         words = []
         for _ in range(count):
             words.append(self._rounded(value, to_integer))

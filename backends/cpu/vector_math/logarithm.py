@@ -9,24 +9,25 @@ from fractions import Fraction
 from math import inf, nan, sqrt
 
 from . import coefficients
-from .algebra import Float, fma, polynomial
+from .algebra import Float, Int, fma, polynomial
 from .formats import LN2, LN10, Format
 
 
 def log(x: Float) -> Float:
-    exponent, fraction = exponent_and_fraction(x)
-    return at_edges(x, natural_logarithm(exponent, fraction))
+    return natural_logarithm(*exponent_and_fraction(x))
 
 
 def log2(x: Float) -> Float:
     exponent, fraction = exponent_and_fraction(x)
-    return at_edges(x, exponent + scaled_logarithm(fraction, 1 / LN2))
+    high, small = scaled_logarithm(fraction, 1 / LN2)
+    return exponent + fma(fraction, high, small)
 
 
 def log10(x: Float) -> Float:
     exponent, fraction = exponent_and_fraction(x)
-    high, low = x.format.words(LN2 / LN10, 2)
-    return at_edges(x, fma(exponent, high, scaled_logarithm(fraction, 1 / LN10, (exponent, low))))
+    high, small = scaled_logarithm(fraction, 1 / LN10)
+    exponent_high, exponent_low = x.format.truncated_words(LN2 / LN10, 2)
+    return fma(exponent, exponent_high, fma(fraction, high, fma(exponent, exponent_low, small)))
 
 
 def log1p(x: Float) -> Float:
@@ -53,7 +54,7 @@ def atanh(x: Float) -> Float:
     size = abs(x)
     twice = size + size
     half = log1p_scaled(twice + twice * size / (1.0 - size), x.lift(0.0)) * 0.5
-    return half.with_sign_of(x)
+    return (size > 1.0).choose(nan, half).with_sign_of(x)
 
 
 def log1p_or_log_of_twice(size: Float, argument: Float) -> Float:
@@ -63,25 +64,40 @@ def log1p_or_log_of_twice(size: Float, argument: Float) -> Float:
 
 
 def exponent_and_fraction(x: Float) -> tuple[Float, Float]:
-    """(e, f) with x = 2ᵉ·(1 + f), for finite x > 0, denormal too."""
+    """(e, f) with x = 2ᵉ·(1 + f); for 0, ∞, NaN and negative x, e is what their logarithm is."""
+    normal, offset = normal_and_offset(x)
+    field = exponent_field(normal)
+    return exponent_of_field(field, x.format) + offset, significand(normal, field) - 1.0
+
+
+def normal_and_offset(x: Float) -> tuple[Float, Float]:
+    """(y, e) with x = 2ᵉ·y for a normal y > 0, behind a branch where any x is not such a number itself."""
     format = x.format
-    tiny = x < format.min_normal
-    normal = tiny.choose(x * 2.0**format.precision, x)
-    exponent, fraction = split_normal(normal)
-    return tiny.choose(exponent - float(format.precision), exponent), fraction
+    least = 1 << format.mantissa  # the bits of the least normal number; those of ∞ are a multiple of it
+    unusual = (x.bits() - least).unsigned_at_least((2 * format.bias) * least)
+
+    def rare() -> tuple[Float, Float]:
+        denormal = x < format.min_normal
+        edge = x.equals(0.0).choose(-inf, (x < 0.0).choose(nan, denormal.choose(-float(format.precision), x)))
+        return denormal.choose(x * 2.0**format.precision, x), unusual.choose(edge, 0.0)
+
+    return x.body.rarely(unusual, rare, (x, x.lift(0.0)))
 
 
-def split_normal(x: Float) -> tuple[Float, Float]:
-    """(e, f) with x = 2ᵉ·(1 + f), for finite normal x > 0, from its bits."""
+def exponent_field(x: Float) -> Int:
+    """e in the place of the exponent's bits, for normal x = 2ᵉ·(1 + f)."""
     format = x.format
-    exponent = (x.bits() - least_significand(format)) >> format.mantissa
-    significand = (x.bits() - (exponent << format.mantissa)).as_float(format)
-    return exponent.to_float(format), significand - 1.0
+    least = ((format.bias - 1) << format.mantissa) + int((sqrt(2) - 1) * 2**format.mantissa)  # bits of √½
+    return (x.bits() - least) & -(1 << format.mantissa)
 
 
-def least_significand(format: Format) -> int:
-    """The bits of √½, the least value of 1 + f."""
-    return ((format.bias - 1) << format.mantissa) + int((sqrt(2) - 1) * 2**format.mantissa)
+def exponent_of_field(field: Int, format: Format) -> Float:
+    return (field >> format.mantissa).to_float(format)
+
+
+def significand(x: Float, field: Int) -> Float:
+    """1 + f, which is in its range for any bits of x."""
+    return (x.bits() - field).as_float(x.format)
 
 
 def tail(f: Float) -> Float:
@@ -90,22 +106,16 @@ def tail(f: Float) -> Float:
 
 
 def natural_logarithm(exponent: Float, f: Float) -> Float:
-    """exponent·ln 2 + log(1 + f)."""
+    """exponent·ln 2 + log(1 + f). A second word of ln 2 is left out where the first is close, as in f32."""
     high, low = f.format.words(LN2, 2)
-    return fma(exponent, high, f + fma(exponent, low, tail(f)))
+    small = tail(f) if abs(low) < high * 2.0 ** -(f.format.precision + 4) else fma(exponent, low, tail(f))
+    return fma(exponent, high, f + small)
 
 
-def scaled_logarithm(f: Float, factor: Fraction, rest: tuple[Float, float] | None = None) -> Float:
-    """factor·log(1 + f), plus the product of `rest`, which is small."""
+def scaled_logarithm(f: Float, factor: Fraction) -> tuple[float, Float]:
+    """(c, s) with factor·log(1 + f) = c·f + s, where s is small."""
     high, low = f.format.words(factor, 2)
-    small = fma(f, low, tail(f) * high)
-    return fma(f, high, small if rest is None else fma(*rest, small))
-
-
-def at_edges(x: Float, logarithm: Float) -> Float:
-    """`logarithm`, but -∞ at 0, NaN below, and x itself where that is ∞ or NaN."""
-    edge = x.equals(0.0).choose(-inf, (x < 0.0).choose(nan, x))
-    return ((x > 0.0) & (x < inf)).choose(logarithm, edge)
+    return high, fma(f, low, tail(f) * high)
 
 
 def log1p_scaled(x: Float, exponent: Float) -> Float:
@@ -115,10 +125,9 @@ def log1p_scaled(x: Float, exponent: Float) -> Float:
     """
     format = x.format
     u = x + 1.0
-    bits = u.bits()
-    power = (bits - least_significand(format)) & -(1 << format.mantissa)
-    scale = (((format.bias) << format.mantissa) - power).as_float(format)
-    rounded = (bits - power).as_float(format) - 1.0
+    field = exponent_field(u)
+    scale = ((format.bias << format.mantissa) - field).as_float(format)  # wrong where u is huge
+    rounded = significand(u, field) - 1.0
     f = (x > 2.0**format.precision).choose(rounded, fma(scale, x, scale - 1.0))
-    sum_exponent = (power >> format.mantissa).to_float(format)
-    return at_edges(u, natural_logarithm(sum_exponent + exponent, f))
+    _, offset = normal_and_offset(u)
+    return natural_logarithm(exponent_of_field(field, format) + (exponent + offset), f)

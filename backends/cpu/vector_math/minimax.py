@@ -1,7 +1,7 @@
 """Derives the polynomials of `coefficients.py`: `python -m stepwell.backends.cpu.vector_math.minimax` writes that file.
 
-A development tool (mpmath comes with torch); nothing imports it at run time. Remez' exchange finds the polynomial
-of least weighted error; coefficients are rounded to the format one by one from the lowest, which matters most, and
+A development tool (mpmath comes with torch); nothing imports it at run time. Remez' exchange finds the polynomial of
+least weighted error; coefficients are rounded to the format one by one from the lowest, which matters most, and
 the rest is fitted again around those already rounded.
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 
 import mpmath as mp
 
+from .error_function import ERF_END, ERF_SPLIT, ERFC_CENTRE, ERFC_END, ERFC_SHIFT
 from .formats import F32, F64, Format
 
 Real = Any  # mpmath has no types
@@ -132,11 +133,24 @@ def exponential_tail(low: Real, high: Real, of: Function, f32: int, f64: int) ->
     )
 
 
+def scaled_erfc(v: Real) -> tuple[Real, Real]:
+    """u and exp(x²)·erfc(x), where v = u - ERFC_CENTRE and u = 1/(x + ERFC_SHIFT)."""
+    u = v + ERFC_CENTRE
+    x = 1 / u - ERFC_SHIFT
+    return u, mp.exp(x**2) * mp.erfc(x)
+
+
 SLACK = mp.mpf("1.0001")  # a rounded range reduction may end just outside its interval
 APPROXIMATIONS = {
     "EXP": exponential_tail(-mp.ln2 / 2 * SLACK, mp.ln2 / 2 * SLACK, mp.exp, 4, 9),
     "EXPM1": exponential_tail(-mp.ln2 / 2 * SLACK, mp.ln2 / 2 * SLACK, mp.expm1, 5, 10),
-    "TANH": odd_tail("tanh", mp.tanh, 0.625, 5, 11),
+    "TANH": Approximation(
+        "(1 - exp(-2r)) / 2 = r + r² T(r)",
+        lambda r: (-mp.expm1(-2 * r) / 2 - r) / r**2,
+        lambda r: abs(2 * r**2 / mp.expm1(-2 * r)),
+        (-mp.ln2 / 4 * SLACK, mp.ln2 / 4 * SLACK),
+        degrees(4, 10),
+    ),
     "EXP2": Approximation(
         "2^r = 1 + r T(r)",
         lambda r: mp.expm1(r * mp.ln2) / r,
@@ -160,21 +174,21 @@ APPROXIMATIONS = {
         "erf(x) = x + x T(x²)",
         lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
         lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)),
-        (mp.mpf(0), mp.mpf("1.2") ** 2),
+        (mp.mpf(0), mp.mpf(ERF_SPLIT) ** 2),
         degrees(7, 13),
     ),
     "ERFC_ROOT": Approximation(
         "erfc(x) = P(x)⁸, to an absolute error",
         lambda x: mp.root(mp.erfc(x), 8),
         lambda x: 8 * mp.root(mp.erfc(x), 8) ** 7,
-        (mp.mpf("1.2"), mp.mpf(6)),
+        (mp.mpf(ERF_SPLIT), mp.mpf(ERF_END)),
         degrees(6, 18),
     ),
     "ERFC": Approximation(
-        "erfc(x) = exp(-x²) u P(u) with u = 1/(x + 3), computed in f64",
-        lambda u: mp.exp((1 / u - 3) ** 2) * mp.erfc(1 / u - 3) / u,
-        lambda u: u / (mp.exp((1 / u - 3) ** 2) * mp.erfc(1 / u - 3)),
-        (1 / mp.mpf(31), 1 / mp.mpf(3)),
+        f"erfc(x) = exp(-x²) u P(u - {ERFC_CENTRE}) with u = 1/(x + {ERFC_SHIFT}), computed in f64",
+        lambda v: scaled_erfc(v)[1] / scaled_erfc(v)[0],
+        lambda v: scaled_erfc(v)[0] / scaled_erfc(v)[1],
+        (1 / mp.mpf(ERFC_END + ERFC_SHIFT) - ERFC_CENTRE, 1 / mp.mpf(ERFC_SHIFT) - ERFC_CENTRE),
         degrees(10, 22),
         arithmetic=F64,
     ),
@@ -186,7 +200,7 @@ APPROXIMATIONS = {
         degrees(3, 7),
     ),
 }
-HEADER = '''"""Minimax polynomials by name and format, coefficients from the lowest. Written by `minimax`; do not edit."""
+HEADER = '''"""Minimax polynomials by name and format, lowest coefficient first. Written by `minimax`; do not edit."""
 
 # fmt: off
 Polynomials = dict[str, tuple[float, ...]]

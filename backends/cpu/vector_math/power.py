@@ -30,7 +30,6 @@ def pow(x: Float, y: Float) -> Float:
 def power_of_size(size: Float, y: Float) -> Float:
     """size^y for size ≥ 0."""
     high, low = binary_logarithm(size)
-    high = size.equals(0.0).choose(-inf, size.equals(inf).choose(inf, high))
     product, error = exact_product(y, high)
     exponent = limit_exponent(high.equals(0.0).choose(0.0, product), 1.0)
     rest = (abs(product) < 2.0 * size.format.bias).choose(fma(y, low, error), 0.0)
@@ -38,7 +37,7 @@ def power_of_size(size: Float, y: Float) -> Float:
 
 
 def binary_logarithm(x: Float) -> Words:
-    """log2(x) for finite x > 0, with about half as many bits again as the format has.
+    """log2(x) for x ≥ 0, with about half as many bits again as the format has.
 
     With x = 2ᵉ·m and s = (m - 1)/(m + 1) it is e + s·(c₀ + s²·(c₁ + s²·T(s²))), c₀ = 2/ln 2, c₁ = c₀/3. Each sum and
     product keeps its error as far as that still matters: s² is below 0.03, so inner terms need fewer bits.

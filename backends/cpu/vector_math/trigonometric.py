@@ -6,13 +6,11 @@ one, a branch leads to `large_remainder`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from . import coefficients
-from .algebra import Float, Int, fma, polynomial
+from .algebra import Float, Int, exact_product, exact_sum, fma, polynomial
 from .exponential import subtract_multiple
 from .formats import PI
-from .large_remainder import remainder_of_large
+from .large_remainder import Remainder, remainder_of_large
 
 LARGE = {"f32": 2.0**17, "f64": 2.0**31}  # from here on three words of π are too few
 
@@ -29,26 +27,38 @@ def cos(x: Float) -> Float:
 
 def tan(x: Float) -> Float:
     """tan(r) = r + r³·T(r²) for |x| = q·π/2 + r, |r| ≤ π/4, or -1/tan(r) if q is odd."""
-    format = x.format
-    r, quadrant = reduce_by_half_pi(abs(x))
+    r, lost, quadrant = reduce_by_half_pi(abs(x))
     square = r * r
-    tangent = fma(r * square, polynomial(square, coefficients.TAN[format.name]), r)
+    tail = polynomial(square, coefficients.TAN[x.format.name])
+    tangent = r + fma(r * square, tail, fma(lost, square, lost))  # tan' = 1 + tan², about 1 + r²
     odd = quadrant.has_bit(1)
     return (odd.choose(-1.0, tangent) / odd.choose(tangent, 1.0)).flipped_by(x.sign())
 
 
 def sine(r: Float) -> Float:
-    """sin(r) = r + r³·T(r²) for |r| ≤ π/2."""
+    """sin(r) = r + r³·T(r²) for |r| ≤ π/2, never beyond ±1."""
     square = r * r
-    return fma(r * square, polynomial(square, coefficients.SIN[r.format.name]), r)
+    return fma(r * square, polynomial(square, coefficients.SIN[r.format.name]), r).at_most(1.0).at_least(-1.0)
 
 
-def reduce_by_half_pi(size: Float) -> tuple[Float, Int]:
-    """(r, q) with size = q·π/2 + r and |r| ≤ π/4, for size ≥ 0; only the low bits of q are right."""
+def reduce_by_half_pi(size: Float) -> Remainder:
+    """size as q·π/2 + r + l with |r| ≤ π/4, for size ≥ 0; only the low bits of q are right.
+
+    The difference that gives r has an exact error: where the subtrahend is larger, the minuend has few bits.
+    """
     format = size.format
+    first, second, third = format.truncated_words(PI / 2, 3)
     q, bits = nearest_integer(size, format.nearest(2 / PI))
-    usual = subtract_multiple(size, q, format.truncated_words(PI / 2, 3)), bits
-    return unless_large(size, usual, lambda: remainder_of_large(size))
+    product, error = exact_product(second, q)
+    r, lost = exact_sum(fma(q, -first, size), -product)
+    usual = r, lost - fma(q, third, error), bits
+    large = size >= LARGE[format.name]
+
+    def mixed() -> Remainder:
+        r, lost, quadrant = remainder_of_large(size)
+        return large.choose(r, usual[0]), large.choose(lost, usual[1]), large.choose(quadrant, usual[2])
+
+    return size.body.rarely(large, mixed, usual)
 
 
 def reduce_by_pi(x: Float, quarter_turns: int = 0) -> tuple[Float, Int]:
@@ -61,27 +71,18 @@ def reduce_by_pi(x: Float, quarter_turns: int = 0) -> tuple[Float, Int]:
     n, bits = nearest_integer(size, format.nearest(1 / PI), half)
     turns = n - half if half else n
     usual = subtract_multiple(size, turns, format.truncated_words(PI, 3)), sign_of_parity(bits)
-
-    def folded() -> tuple[Float, Int]:
-        r, quadrant = remainder_of_large(size)
-        turned = quadrant + quarter_turns
-        complement = format.nearest(PI / 2) - abs(r)
-        return turned.has_bit(1).choose(complement, r), sign_of_parity(turned.logical_shift_right(1))
-
-    return unless_large(size, usual, folded)
-
-
-def unless_large(
-    size: Float, usual: tuple[Float, Int], slow: Callable[[], tuple[Float, Int]]
-) -> tuple[Float, Int]:
-    """`usual` in the lanes where size is not large, what `slow` computes in the others."""
-    large = size >= LARGE[size.format.name]
+    large = size >= LARGE[format.name]
 
     def mixed() -> tuple[Float, Int]:
-        r, bits = slow()
-        return large.choose(r, usual[0]), large.choose(bits, usual[1])
+        r, _, quadrant = remainder_of_large(size)
+        turned = quadrant + quarter_turns
+        high, low = format.words(PI / 2, 2)
+        complement, error = exact_sum(high, -abs(r))
+        folded = turned.has_bit(1).choose(complement + (error + low), r)
+        sign = sign_of_parity(turned.logical_shift_right(1))
+        return large.choose(folded, usual[0]), large.choose(sign, usual[1])
 
-    return size.body.rarely(large, mixed, usual)
+    return x.body.rarely(large, mixed, usual)
 
 
 def nearest_integer(x: Float, factor: float, offset: float = 0.0) -> tuple[Float, Int]:
