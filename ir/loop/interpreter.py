@@ -7,6 +7,7 @@ outside of a tensor or of an element that nobody wrote, two iterations that writ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -148,7 +149,8 @@ class LoopFunctions(InterpreterFunctions):
     def run_reduce(self, interpreter: Interpreter, op: loop.ReduceOp, args: PythonValues) -> PythonValues:
         with self.inside(op) as indices:
             yielded = interpreter.run_ssacfg_region(op.body, indices, "reduce")
-            values = [self.everywhere(value).reshape(-1, *self.space[op.rank :]) for value in yielded]
+            shape = (math.prod(self.space[: op.rank]), *self.space[op.rank :])
+            values = [self.everywhere(value).reshape(shape) for value in yielded]
         results: list[Array] = []
         for name in op.combiner_names:
             group = slice(len(results), len(results) + COMBINERS[name].arity)

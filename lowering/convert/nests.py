@@ -224,7 +224,8 @@ class NestEmitter:
             return
         width = self.builder.width or 1
         strides = tuple(stride * width for stride in local_strides(op))
-        scratch = tile.ScratchOp.make(op.buffer.type.element_type, product(op.sizes).constant * width)
+        element = loop.scalar_type(op.buffer.type.element_type)
+        scratch = tile.ScratchOp.make(element, product(op.sizes).constant * width)
         lane_stride = ONE if width > 1 else ZERO
         self.builder.buffers[op.buffer] = Buffer(self.builder.add(scratch), strides, lane_stride=lane_stride)
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from ....ir import graph, loop
-from ....ir.expr import ZERO, Domain, Expr, dim, floordiv, mod
+from ....ir.expr import ZERO, Domain, Expr, dim, floordiv, maximum, mod
 from ....ir.graph.base import integer_of
 from ....ir.shapes import sizes_of
 from .kernels import Kernel
@@ -80,7 +80,7 @@ def insert_slice(values: Values, op: graph.InsertSliceOp) -> Kernel:
     bounds = zip(op.starts.results, op.steps.results, sizes_of(op.value.type), strict=True)
     for k, (start, step, size) in enumerate(bounds):
         offset = dim(k) - start
-        guard.require_inside(offset, (size - 1) * step + 1)
+        guard.require_inside(offset, domain.simplify(maximum((size - 1) * step + 1, ZERO)))
         guard.require_multiple(offset, step)
         place.append(floordiv(offset, step))
     base = kernel.constant(0, loop.scalar_type(op.element)) if guard.value is None else kernel.read(op.operand)

@@ -89,7 +89,9 @@ class Kernel(Scalars):
         """Runs `body` for ascending indices; it takes the carried values and gives the next ones."""
         nest = loop.ForOp.make(size, inits)
         with self._inside(nest):
-            self.append(loop.YieldOp.make(body(nest.carried)))
+            carried = body(nest.carried)
+            self.block = nest.block  # the body may have gone on inside of a further nest
+            self.append(loop.YieldOp.make(carried))
 
     def computed(self, index: SSAValue) -> Expr:
         """An index that the program computed, for use in places."""
