@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...ir import loop
+from ...ir.dtypes import element_of
 from ...ir.expr import Expr, contiguous_strides, linearize
 from ...ir.loop.ops import AccessOp
 from ...ir.shapes import sizes_of, strides_of, symbol_ranges
@@ -140,7 +141,7 @@ class KernelModel:
     def bytes(self) -> int:
         """What the tensors that the kernel reads and writes span."""
         types = [*(value.type for value in captured(self.kernel)), *self.kernel.result_types]
-        return sum(self.hints.volume(sizes_of(type_)) * element_bits(type_.element_type) // 8 for type_ in types)  # type: ignore[attr-defined]
+        return sum(self.hints.volume(sizes_of(type_)) * element_bits(element_of(type_)) // 8 for type_ in types)
 
     @property
     def work(self) -> int:

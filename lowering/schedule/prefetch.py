@@ -99,7 +99,7 @@ class Prefetcher:
         """The first access to each stretch of memory that is gone through once, lanes side by side."""
         seen: set[object] = set()
         for access in self.model.accesses:
-            leaf = self.of_block.get(access.op.parent)
+            leaf = None if access.op.parent is None else self.of_block.get(access.op.parent)
             if leaf is None or not is_contiguous(access, leaf) or self.stays_in_cache(access, leaf):
                 continue
             own = list(leaf.nest.indices)

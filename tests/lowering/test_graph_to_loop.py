@@ -380,7 +380,7 @@ def test_reduction(op: str, name: str, dims: list[int]) -> None:
 @pytest.mark.parametrize(("op", "name"), ON_TYPES)
 def test_a_reduction_of_nothing_is_the_identity(op: str, name: str) -> None:
     x = torch.empty((2, 0), dtype=DTYPES[name])
-    lowest, highest = ((False, True) if name == "i1" else _bounds(DTYPES[name]))
+    lowest, highest = (False, True) if name == "i1" else _bounds(DTYPES[name])
     expected = {"sum": 0, "prod": 1, "max": lowest, "min": highest, "any": False, "all": True}[op]
     found, _ = run(f"graph.{op} {{0}} [1]", [x], f"tensor<2x{name}>")
     assert found.tolist() == [expected, expected]
@@ -452,10 +452,14 @@ def view_function(view: str, body: str) -> tuple[Tensor, Tensor, str]:
     if view == "as_strided":
         type_ += ", #stepwell.layout<(2, 5), (11, 3)>"
     plain = type_of(expected)
-    return x, expected, (
-        f"func.func @f(%x: {type_of(x)}) -> {plain} {{\n"
-        f"  %v = {op.format('%x')} : ({type_of(x)}) -> {type_}>\n"
-        f"{body.replace('$view', type_ + '>').replace('$plain', plain)}  func.return %y : {plain}\n}}"
+    return (
+        x,
+        expected,
+        (
+            f"func.func @f(%x: {type_of(x)}) -> {plain} {{\n"
+            f"  %v = {op.format('%x')} : ({type_of(x)}) -> {type_}>\n"
+            f"{body.replace('$view', type_ + '>').replace('$plain', plain)}  func.return %y : {plain}\n}}"
+        ),
     )
 
 

@@ -113,7 +113,7 @@ def test_a_compiled_kernel_serves_all_sizes() -> None:
 def test_large_sums_are_as_accurate_as_torch() -> None:
     rows, columns = 1000, 4000
     for along, kernel in ((None, cases.total), (1, cases.sums), (0, partial(cases.sums, along=0))):
-        case = kernel(rows, columns)  # type: ignore[operator]
+        case = kernel(rows, columns)
         results, _ = Compiled(case.text).run(case.inputs)
         (expected,) = case.expected()
         (x,) = case.inputs

@@ -50,9 +50,7 @@ CALLS: dict[type[Operation], Call] = {
     graph.ErfcOp: Call(_always, "aten.erfc.default"),
     graph.FmodOp: Call(_is_double, "aten.fmod.Tensor"),
     graph.RemainderOp: Call(_is_double, "aten.remainder.Tensor"),
-    graph.FloorDivOp: Call(
-        _is_double, "aten.div.Tensor_mode", keywords=(("rounding_mode", "floor"),)
-    ),
+    graph.FloorDivOp: Call(_is_double, "aten.div.Tensor_mode", keywords=(("rounding_mode", "floor"),)),
 }
 
 

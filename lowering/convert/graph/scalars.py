@@ -45,9 +45,7 @@ class Scalars:
     def _create(
         self, op: type[Operation], operands: Sequence[SSAValue], type_: Attribute, properties: dict[str, Attribute]
     ) -> SSAValue:
-        made = op.create(
-            operands=operands, result_types=(type_,), properties=properties, location=self.location
-        )
+        made = op.create(operands=operands, result_types=(type_,), properties=properties, location=self.location)
         self.block.add_op(made)
         return made.results[0]
 

@@ -36,9 +36,7 @@ def _slice(op: graph.SliceOp) -> Place:
 
 def stepped(starts: Sequence[Expr], steps: Sequence[Expr]) -> Place:
     """Index i of a box within a tensor: `start + i * step`."""
-    return tuple(
-        start + dim(position) * step for position, (start, step) in enumerate(zip(starts, steps, strict=True))
-    )
+    return tuple(start + dim(position) * step for position, (start, step) in enumerate(zip(starts, steps, strict=True)))
 
 
 def _flip(op: graph.FlipOp) -> Place:
