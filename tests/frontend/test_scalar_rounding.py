@@ -8,7 +8,11 @@ from collections.abc import Callable
 import pytest
 import torch
 
-SCALARS: dict[str, torch.Tensor | float] = {"number": -0.1, "f64": torch.tensor(-0.1, dtype=torch.float64), "f32": torch.tensor(-0.1)}
+SCALARS: dict[str, torch.Tensor | float] = {
+    "number": -0.1,
+    "f64": torch.tensor(-0.1, dtype=torch.float64),
+    "f32": torch.tensor(-0.1),
+}
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
