@@ -61,6 +61,15 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class Place:
+    """An element by the key of its buffer and expressions over loop indices, one for each dimension."""
+
+    target: SSAValue
+    indices: Sequence[SSAValue]
+    exprs: Sequence[Expr]
+
+
+@dataclass(frozen=True)
 class Address:
     """An offset over tile indices, and the stride along lanes (None: `offsets` holds a block of offsets)."""
 
@@ -84,6 +93,7 @@ class BlockBuilder:
         self.values: dict[SSAValue, SSAValue] = {}
         self.buffers: dict[SSAValue, Buffer] = dict(buffers)
         self.errors = errors
+        self.moved: dict[Operation, Place] = {}  # reads that find their elements elsewhere
         self.lane: Lane | None = None
         self.location: LocationAttr | None = None
 
@@ -283,7 +293,7 @@ class BlockBuilder:
         for old, fresh in zip(op.results, new.results, strict=True):
             self.values[old] = fresh
 
-    def _locate(self, target: SSAValue, indices: Sequence[SSAValue], exprs: Sequence[Expr]) -> tuple[Buffer, Address]:
+    def locate(self, target: SSAValue, indices: Sequence[SSAValue], exprs: Sequence[Expr]) -> tuple[Buffer, Address]:
         buffer = self.buffers[target]
         shift = len(indices)
         start = buffer.start.substitute_dims([dim(shift + k) for k in range(len(buffer.start_indices))])
@@ -299,7 +309,8 @@ class BlockBuilder:
         return buffer, Address(address.indices, address.offset, address.lane_stride + buffer.lane_stride)
 
     def _read(self, op: loop.ReadOp) -> None:
-        buffer, address = self._locate(op.source, list(op.indices), op.map.results)
+        place = self.moved.get(op) or Place(op.source, list(op.indices), op.map.results)
+        buffer, address = self.locate(place.target, place.indices, place.exprs)
         guard = None if op.guard is None else self.values[op.guard]
         other = None if op.other is None else self.values[op.other]
         self.values[op.result] = self.load(buffer.value, address, guard, other)
@@ -334,7 +345,7 @@ class BlockBuilder:
     def prefetch(self, stream: Stream) -> None:
         """Fetches what the stream's access comes to, where that is a block of neighbours."""
         target = stream.access.operands[1 if stream.writes else 0]
-        buffer, address = self._locate(target, stream.indices, stream.access.map.results)
+        buffer, address = self.locate(target, stream.indices, stream.access.map.results)
         if self.lane is not None and address.lane_stride == ONE:
             offset = address.offset + stream.ahead
             lanes, mask = self.lane.width, self.mask
@@ -351,7 +362,7 @@ class BlockBuilder:
         return guard if self.mask is None else self.binary(arith.AndIOp, guard, self.mask)
 
     def _write(self, op: loop.WriteOp) -> None:
-        buffer, address = self._locate(op.target, list(op.indices), op.map.results)
+        buffer, address = self.locate(op.target, list(op.indices), op.map.results)
         combiner = None if op.combiner is None else op.combiner.data
         self.store(self.values[op.value], buffer.value, address, combiner)
 

@@ -15,17 +15,22 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...ir import loop, tile
-from ...ir.expr import Expr, delinearize, dim, floordiv, linearize, minimum, mod, symbol
+from ...ir.expr import ONE, ZERO, Expr, delinearize, dim, floordiv, minimum, mod, symbol
 from ...ir.host import LaunchOp
 from ...ir.shapes import SymbolRange, sizes_of, strides_of, symbol_ranges, tensor_type
 from ...ir.target import Target, target_of
 from ...ir.tile.ops import INDEX, buffer_type
 from ..schedule.model import KernelModel, captured, exprs_of
-from ..schedule.plan import TILE, ParallelPlan, Plan, Planner, SerialPlan, SplitPlan
+from ..schedule.plan import ParallelPlan, Plan, Planner, SerialPlan, SplitPlan
 from ..schedule.prefetch import LeafFinder, Stream, streams_of
 from .block_builder import BlockBuilder, Buffer
 from .nests import NestEmitter, Span, fits_scratch, ops_before
 from .split_reduction import SplitEmitter
+from .square_tiles import TiledEmitter
+
+PROGRAM = Block(arg_types=[INDEX]).args[0]
+"""Stands for the number of the running program among loop indices."""
+
 
 # -- emission ----------------------------------------------------------------------------------------
 
@@ -79,15 +84,14 @@ class KernelConverter:
     # -- temporaries -----------------------------------------------------------------------------
 
     def large_locals(self, plan: Plan) -> list[loop.LocalOp]:
-        width = plan.width if isinstance(plan, ParallelPlan) and plan.lane is not None else 1
         found = [op for op in self.kernel.body.walk() if isinstance(op, loop.LocalOp)]
-        return [op for op in found if not fits_scratch(op, width)]
+        return [op for op in found if not fits_scratch(op, plan.lanes)]
 
     def temporaries(self, plan: Plan) -> list[Attribute]:
-        """Types of the tensors that a launch needs besides its results: large locals, or partial results."""
-        outer = plan.nest.sizes if isinstance(plan, ParallelPlan) else ()
+        """Types of the tensors that a launch needs besides its results: large locals of programs, partial results."""
         found: list[Attribute] = [
-            tensor_type(op.buffer.type.element_type, [*outer, *op.sizes]) for op in self.large_locals(plan)
+            tensor_type(op.buffer.type.element_type, [plan.grid, *op.sizes, plan.lanes])
+            for op in self.large_locals(plan)
         ]
         if isinstance(plan, SplitPlan):
             sizes = (plan.grid, *plan.outer_sizes)
@@ -100,12 +104,10 @@ class KernelConverter:
         found = {value: Buffer(next(arguments), strides_of(value.type)) for value in self.inputs}
         for destination, result in zip(self.kernel.block.args, self.kernel.results, strict=True):
             found[destination] = Buffer(next(arguments), strides_of(result.type))
-        rank = plan.nest.rank if isinstance(plan, ParallelPlan) else 0
-        indices = tuple(plan.nest.indices) if isinstance(plan, ParallelPlan) else ()
         for op, type_ in zip(self.large_locals(plan), temporaries, strict=False):
-            strides = strides_of(type_)
-            start = linearize([dim(k) for k in range(rank)], strides[:rank])
-            found[op.buffer] = Buffer(next(arguments), strides[rank:], start, indices)
+            start, *strides, _ = strides_of(type_)
+            lane_stride = ONE if plan.lanes > 1 else ZERO
+            found[op.buffer] = Buffer(next(arguments), tuple(strides), dim(0) * start, (PROGRAM,), lane_stride)
         return found
 
     # -- bodies ----------------------------------------------------------------------------------
@@ -115,21 +117,20 @@ class KernelConverter:
         return NestEmitter(builder, self.model, self.planner.width, self.streams(plan))
 
     def streams(self, plan: Plan) -> Mapping[Block, Sequence[Stream]]:
-        """What is fetched ahead. Square tiles already use what they fetch."""
-        if isinstance(plan, ParallelPlan) and plan.crossed is not None:
-            return {}
+        """What is fetched ahead."""
         leaves = LeafFinder(self.model, self.planner.width)
         return streams_of(self.model, list(plan.leaves(leaves)), self.target.l2_bytes)
 
     def emit(self, plan: Plan, made: tile.KernelOp, temporaries: Sequence[Attribute]) -> None:
         emitter = self.emitter(made.block, plan, temporaries)
+        emitter.builder.values[PROGRAM] = emitter.builder.add(tile.ProgramIdOp.make())
         if isinstance(plan, SerialPlan):
             emitter.body(self.kernel.block)
         elif isinstance(plan, ParallelPlan):
             self.emit_parallel(plan, emitter)
         else:
             assert made.finish is not None
-            partials = len(self.inputs) + len(self.kernel.results)
+            partials = len(made.block.args) - len(made.symbols) - len(plan.reduction.results)
             SplitEmitter(plan, emitter, made.block.args[partials:]).chunk(self._before(plan))
             finish = self.emitter(made.finish.block, plan, temporaries)
             SplitEmitter(plan, finish, made.finish.block.args[partials:]).finish(self._before(plan))
@@ -140,30 +141,35 @@ class KernelConverter:
 
     def emit_parallel(self, plan: ParallelPlan, emitter: NestEmitter) -> None:
         emitter.ops(ops_before(plan.nest))
-        program = emitter.builder.add(tile.ProgramIdOp.make())
+        program = emitter.builder.values[PROGRAM]
         row, lane_chunk = floordiv(dim(0), plan.lane_chunks), mod(dim(0), plan.lane_chunks)
         if not plan.prefix:
             lane_chunk = dim(0)
         inner = [Span.whole(plan.nest.indices[k], plan.nest.sizes[k]) for k in plan.inner]
-        if plan.lane is not None:
-            lane_span = self._lane_span(plan, program, lane_chunk)
-            inner += [lane_span] if plan.crossed is None else tiled(plan, plan.crossed, lane_span)
 
         def body(_: Sequence[SSAValue]) -> Sequence[SSAValue]:
             emitter.body(plan.nest.block)
             return ()
 
+        def lanes(_: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            if plan.lane is None:
+                return body(())
+            span = self._lane_span(plan, program, lane_chunk)
+            if plan.crossed is None:
+                return emitter.loops([span], (), body)
+            return TiledEmitter(plan, emitter, span).emit(body)
+
         def rows(_: Sequence[SSAValue]) -> Sequence[SSAValue]:
             self._bind_prefix(plan, emitter)
-            return emitter.loops(inner, (), body)
+            return emitter.loops(inner, (), lanes)
 
         if plan.prefix:
             low = row * plan.rows
-            high = minimum(low + plan.rows, plan.row_count) if plan.rows > 1 else low + 1
+            high = minimum(low + plan.rows, plan.row_count) if plan.rows != ONE else low + 1
             self.row = Block(arg_types=[INDEX]).args[0]
             emitter.loops([Span(self.row, low, high, (program,))], (), rows)
         else:
-            emitter.loops(inner, (), body)
+            emitter.loops(inner, (), lanes)
 
     def _bind_prefix(self, plan: ParallelPlan, emitter: NestEmitter) -> None:
         """The indices of the prefix dims, from the number of the row."""
@@ -180,13 +186,6 @@ class KernelConverter:
             return Span.whole(index, size, plan.width)
         low = lane_chunk * plan.chunk
         return Span(index, low, minimum(low + plan.chunk, size), (program,), plan.width)
-
-
-def tiled(plan: ParallelPlan, crossed: int, lane: Span) -> list[Span]:
-    """The crossed dim and the lanes, in square tiles."""
-    cross = Span.whole(plan.nest.indices[crossed], plan.nest.sizes[crossed])
-    outer, inner = zip(cross.cut(TILE), lane.cut(max(TILE, plan.width)), strict=True)
-    return [*outer, *inner]
 
 
 # -- the pass ----------------------------------------------------------------------------------------

@@ -9,15 +9,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, BlockArgument, Operation
 
 from ...ir import loop
-from ...ir.expr import ONE, ZERO, Expr, ceildiv, product
+from ...ir.expr import ONE, ZERO, Domain, Expr, ceildiv, const, maximum, product
+from ...ir.shapes import symbol_intervals
 from ...ir.target import Target
 from .choose import SHORT_REGISTERS, block_width, choose_lane, machine_lanes, registers_of
-from .model import KernelModel, body_work, is_leaf, nests_of
+from .model import Access, KernelModel, body_work, is_leaf, nests_of
 from .prefetch import Leaf, LeafFinder, Loop
 
 PROGRAM_WORK = 1 << 14
@@ -26,8 +27,14 @@ PROGRAM_WORK = 1 << 14
 ENOUGH_PROGRAMS = 32
 """Programs beyond which more of them balance no better."""
 
-TILE = 64
-"""Side of the square tiles in which transposed data is walked: 64 lines of L1."""
+SIDE = 16
+"""Side of the squares that are transposed in registers."""
+
+PACKED_TILE = (SIDE, 128)
+"""Rows and columns that are packed at a time: few enough pages for the TLB, and lines stay in L1 until used."""
+
+GATHERED_TILE = (64, 64)
+"""Rows and columns that are walked at a time where lanes gather: 64 lines of L1."""
 
 SPLIT_WORK = 1 << 17
 """A reduction with few results is split from this much work on."""
@@ -49,8 +56,9 @@ ROW_BLOCK = 16
 class ParallelPlan:
     """Programs take `rows` consecutive points of the box of `prefix` dims and, if given, a `chunk` of the lane dim.
 
-    `crossed` is a dim along which some tensor is read contiguously while another is along the lanes: the two are
-    walked in square tiles, so that what one line of cache holds is used while it is there.
+    `crossed` is a dim along which some tensor is contiguous that the lanes walk in strides: the two are walked in
+    square tiles, so that what one line of cache holds is used while it is there. Reads that are `packed` come to
+    scratch first, a tile at a time, transposed in registers.
     """
 
     nest: loop.ParallelOp
@@ -58,9 +66,20 @@ class ParallelPlan:
     width: int
     prefix: tuple[int, ...]
     inner: tuple[int, ...]
-    rows: int
+    rows: Expr
     chunk: int | None
     crossed: int | None = None
+    packed: tuple[Access, ...] = ()
+
+    @property
+    def lanes(self) -> int:
+        """Lanes that run around all locals."""
+        return 1 if self.lane is None else self.width
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows, along the crossed dim, and columns, along the lanes, that are walked at a time."""
+        return PACKED_TILE if self.packed else GATHERED_TILE
 
     @property
     def row_count(self) -> Expr:
@@ -75,9 +94,13 @@ class ParallelPlan:
         return ceildiv(self.row_count, self.rows) * self.lane_chunks
 
     def leaves(self, find: LeafFinder) -> Iterator[Leaf]:
+        """Its innermost nests. In tiles, the rows are the innermost loop that leaves what was just used."""
         nest = self.nest
         lane = None if self.lane is None else find.loop(nest.indices[self.lane], nest.sizes[self.lane], self.width)
         rows = [find.loop(nest.indices[k], nest.sizes[k]) for k in (*self.inner[::-1], *self.prefix[::-1])]
+        if self.crossed is not None and lane is not None:
+            rows = [find.loop(nest.indices[self.crossed], nest.sizes[self.crossed], self.tile[0]), *rows]
+            lane = replace(lane, trips=min(lane.trips, self.tile[1] // self.width))
         outer = rows if lane is None else [lane, *rows]
         if is_leaf(nest) and lane is not None:
             yield Leaf(nest, lane.index, lane.step, outer, ())
@@ -95,6 +118,10 @@ class SplitPlan:
     width: int
     position: int
     length: Expr
+
+    @property
+    def lanes(self) -> int:
+        return 1 if self.lane is None else self.width
 
     @property
     def grid(self) -> Expr:
@@ -127,6 +154,7 @@ class SerialPlan:
     """One program runs the whole kernel, which stands in `block`."""
 
     block: Block
+    lanes: int = 1
 
     @property
     def grid(self) -> Expr:
@@ -193,13 +221,39 @@ class Planner:
         crossed = self.crossed(nest, lane)
         prefix = self.prefix([k for k in outer if k in free and k != crossed], nest)
         points = self.hints.volume([nest.sizes[k] for k in prefix])
-        rows = max(1, -(-PROGRAM_WORK * points // max(self.model.work, 1)))
+        least = max(1, -(-PROGRAM_WORK * points // max(self.model.work, 1)))
         width = 1 if lane is None else self.width(nest, lane)
-        chunk = self.chunk(nest, lane, width, points) if lane in free and points < ENOUGH_PROGRAMS * rows else None
+        chunk = self.chunk(nest, lane, width, points) if lane in free and points < ENOUGH_PROGRAMS * least else None
+        packed = () if lane is None or crossed is None else self.packed(nest, lane, crossed)
         if chunk is not None and crossed is not None:
-            chunk = -(-chunk // TILE) * TILE
+            unit = PACKED_TILE[1] if packed else GATHERED_TILE[1]
+            chunk = -(-chunk // unit) * unit
         inner = tuple(k for k in outer if k not in prefix and k != crossed)
-        return ParallelPlan(nest, lane, width, tuple(prefix), inner, min(rows, max(points, 1)), chunk, crossed)
+        rows = self.rows(product(nest.sizes[k] for k in prefix), least)
+        return ParallelPlan(nest, lane, width, tuple(prefix), inner, rows, chunk, crossed, packed)
+
+    def rows(self, points: Expr, least: int) -> Expr:
+        """Rows of a program: enough to be worth it, and so many that there are not many more programs than needed."""
+        most = 2 * max(ENOUGH_PROGRAMS, 2 * self.target.cores)
+        if points.is_constant:
+            return const(max(1, min(max(least, -(-points.constant // most)), points.constant)))
+        return maximum(ceildiv(points, most), least)
+
+    def packed(self, nest: loop.ParallelOp, lane: int, crossed: int) -> tuple[Access, ...]:
+        """The reads that can be transposed on their way: along both dims by a tile's side at least, and unguarded."""
+        ranges = symbol_intervals(self.model.kernel)
+        domain = Domain({}, ranges)
+        if not is_leaf(nest) or not all(domain.is_nonnegative(nest.sizes[k] - SIDE) for k in (lane, crossed)):
+            return ()
+        return tuple(
+            access
+            for access in self.model.accesses
+            if isinstance(access.op, loop.ReadOp)
+            and access.op.guard is None
+            and access.stride(nest.indices[crossed]) == ONE
+            and is_known(access.stride(nest.indices[lane]))
+            and all(isinstance(index, BlockArgument) for index in access.indices)
+        )
 
     def crossed(self, nest: loop.ParallelOp, lane: int | None) -> int | None:
         """A dim along which some tensor is contiguous that the lanes walk in strides."""
@@ -248,7 +302,7 @@ class Planner:
 
     def split(self, nest: loop.ParallelOp | None, reduction: loop.ReduceOp, lane: int | None) -> SplitPlan | None:
         """Splits a large reduction whose block holds nothing but scalars besides it."""
-        if self.model.work < SPLIT_WORK or reduction.rank == 0 or self._has_locals():
+        if self.model.work < SPLIT_WORK or reduction.rank == 0 or self.has_locals_outside(reduction):
             return None
         sizes = [self.hints.size(size) for size in reduction.sizes]
         position = next((k for k, size in enumerate(sizes) if size >= 4 * SPLIT_CHUNKS), sizes.index(max(sizes)))
@@ -257,5 +311,11 @@ class Planner:
         length = ceildiv(reduction.sizes[position], SPLIT_CHUNKS * unit) * unit
         return SplitPlan(nest, reduction, lane, width, position, length)
 
-    def _has_locals(self) -> bool:
-        return any(isinstance(op, loop.LocalOp) for op in self.model.kernel.body.walk())
+    def has_locals_outside(self, nest: loop.NestOp) -> bool:
+        found = [op for op in self.model.kernel.body.walk() if isinstance(op, loop.LocalOp)]
+        return any(not nest.is_ancestor(op) for op in found)
+
+
+def is_known(stride: Expr | None) -> bool:
+    """Whether lanes lie that far apart throughout."""
+    return stride is not None and not stride.dims and stride not in (ZERO, ONE)

@@ -86,6 +86,51 @@ func.func @fetch_next_rows(%x: tensor<4096x2000xf32>, %w: tensor<2000xf32>) -> t
 // -----
 
 module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @transposed
+func.func @transposed(%x: tensor<2048x2048xf32>, %y: tensor<2048x2048xf32>) -> tensor<2048x2048xf32> {
+  %z = loop.kernel "add" outs(%o : memref<2048x2048xf32>) -> tensor<2048x2048xf32> {
+    loop.parallel (%i, %j) to (2048, 2048) {
+      %v = loop.read %x[%i, %j] : tensor<2048x2048xf32>
+      %w = loop.read %y[%j, %i] : tensor<2048x2048xf32>
+      %s = arith.addf %v, %w : f32
+      loop.write %s, %o[%i, %j] : memref<2048x2048xf32>
+    }
+  }
+  func.return %z : tensor<2048x2048xf32>
+}
+// Squares of the transposed tensor go through registers to scratch, where the body reads them along its lanes.
+// CHECK: tile.kernel @add_0
+// CHECK: [[TILE:%\w+]] = tile.scratch
+// CHECK: [[SQUARE:%\w+]] = tile.load %1[{{.*}}] strides (1, 2048) : memref<?xf32> -> vector<16x16xf32>
+// CHECK-NEXT: tile.store [[SQUARE]], [[TILE]]
+// CHECK: tile.prefetch %1
+// CHECK: [[V:%\w+]] = tile.load %0
+// CHECK-NEXT: [[W:%\w+]] = tile.load [[TILE]]{{.*}} strides (1)
+// CHECK-NEXT: arith.addf [[V]], [[W]]
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @no_registers_for_squares_when_a_size_may_be_small
+func.func @no_registers_for_squares_when_a_size_may_be_small(%y: tensor<?x2048xf32, #stepwell.layout<(s0, 2048), (2048, 1)>>, %s0: index) -> tensor<2048x?xf32, #stepwell.layout<(2048, s0), (s0, 1)>> attributes {stepwell.symbols = [#stepwell.symbol<s0, 2, ?, hint 2048>]} {
+  %z = loop.kernel "neg" outs(%o : memref<2048x?xf32>) -> tensor<2048x?xf32, #stepwell.layout<(2048, s0), (s0, 1)>> {
+    loop.parallel (%i, %j) to (2048, s0) {
+      %w = loop.read %y[%j, %i] : tensor<?x2048xf32, #stepwell.layout<(s0, 2048), (2048, 1)>>
+      %s = arith.negf %w : f32
+      loop.write %s, %o[%i, %j] : memref<2048x?xf32>
+    }
+  }
+  func.return %z : tensor<2048x?xf32, #stepwell.layout<(2048, s0), (s0, 1)>>
+}
+// CHECK: tile.kernel @neg_0
+// CHECK-NOT: tile.scratch
+// CHECK: tile.load {{.*}} strides (2048)
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
 // CHECK-LABEL: @no_prefetch_when_cached
 func.func @no_prefetch_when_cached(%x: tensor<1000xf32>) -> tensor<1000xf32> {
   %y = loop.kernel "add" outs(%o : memref<1000xf32>) -> tensor<1000xf32> {
