@@ -318,15 +318,15 @@ class BlockBuilder:
     def load(
         self, buffer: SSAValue, address: Address, guard: SSAValue | None = None, other: SSAValue | None = None
     ) -> SSAValue:
-        """A load at the address: a scalar where neither address nor guard vary along lanes."""
+        """A load at the address: a scalar where nothing of it varies along lanes."""
         if address.offsets is not None and isinstance(address.offsets.type, VectorType):
             mask = self._masked(guard)
             return self.add(tile.GatherOp.make(buffer, address.offsets, mask, self.broadcast_optional(other)))
         if address.offsets is not None:
             index = self.add(arith.IndexCastOp.create(operands=[address.offsets], result_types=[INDEX]))
             address = Address([index], dim(0), ZERO)
-        varies = address.lane_stride != ZERO or (guard is not None and isinstance(guard.type, VectorType))
-        if not varies:
+        blocks = [isinstance(value.type, VectorType) for value in (guard, other) if value is not None]
+        if address.lane_stride == ZERO and not any(blocks):
             return self.add(tile.LoadOp.make(buffer, address.indices, address.offset, (), (), guard, other))
         assert self.lane is not None
         assert address.lane_stride is not None

@@ -43,6 +43,13 @@ COUNTEREXAMPLES = (
         (np.array([1, 2], "f4"), np.zeros(0, "f4")),
     ),
     Counterexample(
+        "guarded_scalar_else_block",  # only the other value of the read varied along lanes
+        "(%x: tensor<1x8xf32>, %v: tensor<0x8xf32>) -> tensor<1x8xf32>",
+        """%r = graph.insert_slice %x, %v from (1, 0) step (1, 1)
+             : (tensor<1x8xf32>, tensor<0x8xf32>) -> tensor<1x8xf32>""",
+        (np.arange(8, dtype="f4").reshape(1, 8), np.zeros((0, 8), "f4")),
+    ),
+    Counterexample(
         "local_of_unsigned_bytes",  # scratch had an element type that no block has
         "(%x: tensor<1x5x3xui8>, %i: tensor<i64>) -> tensor<5x1xui8>",
         """%a = graph.and %x, %x : tensor<1x5x3xui8>
