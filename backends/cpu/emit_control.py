@@ -12,6 +12,9 @@ from .blocks import BOOL, block_of
 from .builder import Typed
 from .emitter import Emitter, Table
 
+MANY = 1 << 10
+"""Iterations that a loop of unknown length is taken to have."""
+
 
 def _emit_program_id(e: Emitter, op: tile.ProgramIdOp) -> None:
     e.values[op.result] = (e.program,)
@@ -58,14 +61,15 @@ class _Loop:
         low = self.value(self.low)
         if extent.is_constant and extent.constant <= self.lanes:
             return self.body(low, self.every, values)
-        return e.loop(
-            low,
-            self.value(self.low + extent),
-            self.lanes,
-            self.typed(values),
-            lambda index, carried: self.body(index, self.every, carried),
-            entered=extent.is_constant,
-        )
+        with e.repeating(extent.constant // self.lanes if extent.is_constant else MANY):
+            return e.loop(
+                low,
+                self.value(self.low + extent),
+                self.lanes,
+                self.typed(values),
+                lambda index, carried: self.body(index, self.every, carried),
+                entered=extent.is_constant,
+            )
 
     def incomplete_block(self, extent: Expr, rest: Expr, values: list[str]) -> list[str]:
         """Runs the body on the last lanes, if there are any; what it carries."""
@@ -75,7 +79,8 @@ class _Loop:
         index, remaining = self.value(self.high - rest), self.value(rest)
 
         def body() -> list[str]:
-            return self.body(index, e.first_lanes(self.lanes, remaining), values)
+            with e.repeating(1):
+                return self.body(index, e.first_lanes(self.lanes, remaining), values)
 
         if rest.is_constant:
             return body()

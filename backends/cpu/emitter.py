@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -36,9 +37,17 @@ class Emitter(Builder):
         self.values: dict[SSAValue, Pieces] = {}
         self.expressions = Expressions(self, symbols, ranges)
         self.program = self.grid = self.error = ""
+        self.repeats = 1
         self._blocks: dict[int, Block] = {}
         self._location: Attribute = UNKNOWN_LOC
         self._line = ""
+
+    @contextmanager
+    def repeating(self, times: int) -> Iterator[None]:
+        """Emits code that the loop around it repeats so often, which `repeats` tells the emitters of operations."""
+        previous, self.repeats = self.repeats, times
+        yield
+        self.repeats = previous
 
     def block(self, type_: Attribute) -> Block:
         """How a type is spelled; by identity first, because attributes are slow to hash."""

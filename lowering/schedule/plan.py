@@ -17,7 +17,7 @@ from ...ir import loop
 from ...ir.expr import ONE, ZERO, Domain, Expr, ceildiv, const, maximum, product
 from ...ir.shapes import symbol_intervals
 from ...ir.target import Target
-from .choose import SHORT_REGISTERS, block_width, choose_lane, machine_lanes, registers_of
+from .choose import SHORT_REGISTERS, block_width, choose_lane, leaf_lane, machine_lanes, registers_of
 from .model import Access, KernelModel, body_work, is_leaf, nests_of
 from .prefetch import Leaf, LeafFinder, Loop
 
@@ -307,9 +307,16 @@ class Planner:
         sizes = [self.hints.size(size) for size in reduction.sizes]
         position = next((k for k, size in enumerate(sizes) if size >= 4 * SPLIT_CHUNKS), sizes.index(max(sizes)))
         width = 1 if nest is None or lane is None else self.width(nest, lane)
-        unit = ROW_BLOCK if lane is not None else self.lanes * SHORT_REGISTERS
+        unit = self.chunk_unit(reduction, position, lane)
         length = ceildiv(reduction.sizes[position], SPLIT_CHUNKS * unit) * unit
         return SplitPlan(nest, reduction, lane, width, position, length)
+
+    def chunk_unit(self, reduction: loop.ReduceOp, position: int, lane: int | None) -> int:
+        """What the length of a chunk is a multiple of: blocks of rows, blocks of lanes, or single iterations."""
+        if lane is not None:
+            return ROW_BLOCK
+        along_lanes = is_leaf(reduction) and leaf_lane(reduction, self.model) == position
+        return self.lanes * SHORT_REGISTERS if along_lanes else 1
 
     def has_locals_outside(self, nest: loop.NestOp) -> bool:
         found = [op for op in self.model.kernel.body.walk() if isinstance(op, loop.LocalOp)]

@@ -277,3 +277,47 @@ def test_arithmetic_uses_whole_registers_and_calls_nothing() -> None:
     assert kernel.assembly.count("vaddps") >= 4
     assert width in kernel.assembly
     assert "call" not in kernel.assembly
+
+
+# -- division by one number for all lanes ------------------------------------------------------------
+
+
+def divided_by_scalar(x: Array, divisor: float) -> Array:
+    kernel = Kernel("""
+    tile.kernel @divide(%x : memref<?xf32>, %s : memref<?xf32>, %o : memref<?xf32>) grid (1) {
+      %one = tile.load %s[0] strides () : memref<?xf32> -> f32
+      %s32 = tile.broadcast %one dims [] : f32 -> vector<32xf32>
+      tile.for %i, %m = [0] to [1000] step 32 {
+        %v = tile.load %x[%i] strides (1) mask %m : memref<?xf32> -> vector<32xf32>
+        %q = arith.divf %v, %s32 : vector<32xf32>
+        tile.store %q, %o[%i] strides (1) mask %m : vector<32xf32>, memref<?xf32>
+        tile.yield
+      }
+    }""")
+    out = np.zeros(1000, np.float32)
+    kernel.run(x, np.array([divisor], np.float32), out)
+    return out
+
+
+@pytest.mark.parametrize("divisor", [3.0, 0.1, 1.9999999, -7.0, 1e-30, 3e38, 1e-45, 0.0, np.inf, np.nan, 2.0**20])
+def test_division_by_a_scalar_rounds_correctly(divisor: float) -> None:
+    x = samples("f32", 1000)
+    x[500:] = np.random.default_rng(1).standard_normal(500).astype(np.float32)  # blocks without extremes
+    x[600:632] = [0.0, -0.0] * 16
+    with np.errstate(all="ignore"):
+        assert same(divided_by_scalar(x, divisor), x / np.float32(divisor))
+
+
+def test_division_by_a_scalar_in_the_hardest_cases() -> None:
+    """Quotients X·2^k / S that come nearest to the middle M/2 between two floats: X·2^k = M·S + e with a small e."""
+    worst: dict[int, list[int]] = {}
+    for scaled in range((1 << 24) - 199, 1 << 24, 2):
+        inverse = pow(scaled, -1, 1 << 24)
+        for error in (-3, -2, -1, 1, 2, 3):
+            middle = (-error * inverse) % (1 << 24) + (1 << 24)
+            dividend, rest = divmod(middle * scaled + error, 1 << 24)
+            if middle % 2 and not rest and dividend < 1 << 24:
+                worst.setdefault(scaled, []).append(dividend)
+    for scaled, dividends in list(worst.items())[:20]:
+        x = np.resize(np.array(dividends, np.float32), 1000)
+        assert same(divided_by_scalar(x, scaled / 2.0**24), x / np.float32(scaled / 2.0**24))
