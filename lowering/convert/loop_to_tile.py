@@ -20,9 +20,9 @@ from ...ir.host import LaunchOp
 from ...ir.shapes import SymbolRange, sizes_of, strides_of, symbol_ranges, tensor_type
 from ...ir.target import Target, target_of
 from ...ir.tile.ops import INDEX, buffer_type
-from ..schedule.model import KernelModel, captured, exprs_of
+from ..schedule.model import KernelModel, captured
 from ..schedule.plan import ParallelPlan, Plan, Planner, SerialPlan, SplitPlan
-from ..schedule.prefetch import LeafFinder, Stream, streams_of
+from ..schedule.prefetch import LeafFinder, Prefetcher, Stream
 from .block_builder import BlockBuilder, Buffer
 from .nests import NestEmitter, Span, fits_scratch, ops_before
 from .split_reduction import SplitEmitter
@@ -53,7 +53,7 @@ class KernelConverter:
         self.target = target
         self.model = KernelModel(kernel)
         self.planner = Planner(self.model, target)
-        self.inputs = captured(kernel)
+        self.inputs = self.model.inputs
         self.errors: dict[tuple[str, str], int] = {}
 
     def convert(self) -> Converted:
@@ -74,7 +74,7 @@ class KernelConverter:
         return [value.type for value in self.inputs]
 
     def symbols(self, plan: Plan, temporaries: Sequence[Attribute]) -> list[SymbolRange]:
-        names = {name for expr in exprs_of(self.kernel) for name in expr.symbols} | plan.grid.symbols
+        names = self.model.symbols | plan.grid.symbols
         for type_ in (*self._input_types(), *self.kernel.result_types, *temporaries):
             names |= {name for expr in (*sizes_of(type_), *strides_of(type_)) for name in expr.symbols}
         known = symbol_ranges(self.kernel)
@@ -84,8 +84,7 @@ class KernelConverter:
     # -- temporaries -----------------------------------------------------------------------------
 
     def large_locals(self, plan: Plan) -> list[loop.LocalOp]:
-        found = [op for op in self.kernel.body.walk() if isinstance(op, loop.LocalOp)]
-        return [op for op in found if not fits_scratch(op, plan.lanes)]
+        return [op for op in self.model.locals if not fits_scratch(op, plan.lanes)]
 
     def temporaries(self, plan: Plan) -> list[Attribute]:
         """Types of the tensors that a launch needs besides its results: large locals of programs, partial results."""
@@ -117,9 +116,11 @@ class KernelConverter:
         return NestEmitter(builder, self.model, self.planner.width, self.streams(plan))
 
     def streams(self, plan: Plan) -> Mapping[Block, Sequence[Stream]]:
-        """What is fetched ahead."""
+        """What is fetched ahead: nothing if all that the kernel touches stays in the cache."""
+        if self.model.bytes <= self.target.l2_bytes:
+            return {}
         leaves = LeafFinder(self.model, self.planner.width)
-        return streams_of(self.model, list(plan.leaves(leaves)), self.target.l2_bytes)
+        return Prefetcher(self.model, list(plan.leaves(leaves)), self.target.l2_bytes).plan()
 
     def emit(self, plan: Plan, made: tile.KernelOp, temporaries: Sequence[Attribute]) -> None:
         emitter = self.emitter(made.block, plan, temporaries)

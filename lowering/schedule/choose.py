@@ -105,7 +105,7 @@ def _parallel_choice(parallel: loop.ParallelOp, position: int, model: KernelMode
 def _row_cost(model: KernelModel, lanes: int) -> float:
     cost = 0.0
     lane_of: dict[object, tuple[SSAValue, float]] = {}
-    for nest in _leaves(model.kernel):
+    for nest in filter(is_leaf, model.nests):
         position = leaf_lane(nest, model)
         extent = max(model.hints.size(nest.sizes[position]), 1)
         lane_of[nest.block] = (nest.indices[position], lanes * _efficiency(extent, lanes))
@@ -129,7 +129,3 @@ def _runs(nest: loop.NestOp, model: KernelModel) -> int:
         runs *= model.hints.volume(parent.sizes)
         parent = parent.parent_op()
     return runs
-
-
-def _leaves(kernel: loop.KernelOp) -> list[loop.NestOp]:
-    return [op for op in kernel.body.walk() if isinstance(op, loop.NestOp) and is_leaf(op)]

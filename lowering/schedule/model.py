@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...ir import loop
 from ...ir.dtypes import element_of
-from ...ir.expr import Expr, contiguous_strides, linearize
-from ...ir.loop.ops import AccessOp
+from ...ir.expr import ZERO, Expr, contiguous_strides, linearize
 from ...ir.shapes import sizes_of, strides_of, symbol_ranges
 
 MATH_WORK = 16
@@ -29,12 +29,6 @@ def nests_of(block: Block) -> list[loop.NestOp]:
 
 def is_leaf(nest: loop.NestOp) -> bool:
     return not nests_of(nest.block)
-
-
-def body_work(block: Block) -> int:
-    """Operations of one run of a body, or of the longest innermost body in it."""
-    inner = max((body_work(nest.block) for nest in nests_of(block)), default=0)
-    return inner or sum(op_work(op) for op in block.ops)
 
 
 def op_work(op: Operation) -> int:
@@ -76,32 +70,30 @@ class Hints:
         return total
 
 
-@dataclass(frozen=True)
 class Access:
     """A read or write, as an offset in elements over its own index operands."""
 
-    op: AccessOp
-    tensor: SSAValue
-    indices: Sequence[SSAValue]
-    offset: Expr
-    trips: int
-
-    @property
-    def bits(self) -> int:
+    def __init__(self, op: loop.ReadOp | loop.WriteOp, offset: Expr, trips: int):
+        reads = isinstance(op, loop.ReadOp)
+        self.op = op
+        self.tensor = op.operands[0 if reads else 1]
+        self.indices = list(op.indices)
+        self.offset = offset
+        self.trips = trips
+        self.bits = element_bits(op.results[0].type if reads else op.operands[0].type)
         """Of one element in memory."""
-        value = self.op.result if isinstance(self.op, loop.ReadOp) else self.op.value  # type: ignore[attr-defined]
-        return element_bits(value.type)
+        self._strides: dict[SSAValue, Expr | None] = {}
 
     def stride(self, index: SSAValue) -> Expr | None:
         """Elements between neighbours along a loop index; None where the offset is not linear in it."""
-        for position, operand in enumerate(self.indices):
-            if operand is index:
-                return self.offset.coefficient(position)
-        return Expr(())
+        if index not in self._strides:
+            position = next((k for k, operand in enumerate(self.indices) if operand is index), None)
+            self._strides[index] = ZERO if position is None else self.offset.coefficient(position)
+        return self._strides[index]
 
 
 class KernelModel:
-    """Accesses and op counts of a kernel, each with the number of times it runs."""
+    """What a kernel is made of, with the number of times that each access and op runs."""
 
     def __init__(self, kernel: loop.KernelOp):
         self.kernel = kernel
@@ -112,21 +104,46 @@ class KernelModel:
         }
         self.accesses: list[Access] = []
         self.scalar_ops: list[tuple[Operation, int]] = []
+        self.nests: list[loop.NestOp] = []
+        self.locals: list[loop.LocalOp] = []
+        self.symbols: set[str] = set()
+        self._body_work: dict[Block, int] = {}
         self._walk(kernel.block, 1)
 
     def _walk(self, block: Block, trips: int) -> None:
+        """Notes the ops of a block; its work is that of the longest innermost body in it."""
+        inner = own = 0
         for op in block.ops:
             if isinstance(op, loop.NestOp):
+                self.nests.append(op)
+                self._note_symbols(op.sizes)
                 self._walk(op.block, trips * self.hints.volume(op.sizes))
-            elif isinstance(op, loop.ReadOp | loop.WriteOp):
-                self._note_access(op, trips)
+                inner = max(inner, self._body_work[op.block])
+                continue
+            own += op_work(op)
+            if isinstance(op, loop.ReadOp | loop.WriteOp):
+                offset = linearize(op.map.results, self.strides(op.operands[0 if op.results else 1]))
+                self.accesses.append(Access(op, offset, trips))
+                self._note_symbols(op.map.results)
             else:
                 self.scalar_ops.append((op, trips))
+                self._note_scalar(op)
+        self._body_work[block] = inner or own
 
-    def _note_access(self, op: loop.ReadOp | loop.WriteOp, trips: int) -> None:
-        tensor = op.source if isinstance(op, loop.ReadOp) else op.target
-        offset = linearize(op.map.results, self.strides(tensor))
-        self.accesses.append(Access(op, tensor, list(op.indices), offset, trips))
+    def _note_scalar(self, op: Operation) -> None:
+        if isinstance(op, loop.LocalOp):
+            self.locals.append(op)
+            self._note_symbols(op.sizes)
+        elif isinstance(op, loop.IndexOp):
+            self._note_symbols(op.map.results)
+
+    def _note_symbols(self, exprs: Iterable[Expr]) -> None:
+        for expr in exprs:
+            self.symbols |= expr.symbols
+
+    def body_work(self, nest: loop.NestOp) -> int:
+        """Operations of one run of its body, or of the longest innermost body in it."""
+        return self._body_work[nest.block]
 
     def strides(self, tensor: SSAValue) -> tuple[Expr, ...]:
         """Strides of a captured tensor, a destination or a local."""
@@ -137,13 +154,18 @@ class KernelModel:
             self.layouts[tensor] = known
         return known
 
-    @property
+    @cached_property
+    def inputs(self) -> list[SSAValue]:
+        """The tensors of the enclosing function that the kernel reads, in order of first use."""
+        return [tensor for tensor in self.layouts if isinstance(tensor.type, TensorType)]
+
+    @cached_property
     def bytes(self) -> int:
         """What the tensors that the kernel reads and writes span."""
-        types = [*(value.type for value in captured(self.kernel)), *self.kernel.result_types]
+        types = [*(value.type for value in self.inputs), *self.kernel.result_types]
         return sum(self.hints.volume(sizes_of(type_)) * element_bits(element_of(type_)) // 8 for type_ in types)
 
-    @property
+    @cached_property
     def work(self) -> int:
         """Scalar ops and accesses that the kernel executes."""
         return sum(trips for _, trips in self.scalar_ops) + sum(access.trips for access in self.accesses)
@@ -162,12 +184,3 @@ def captured(kernel: loop.KernelOp) -> list[SSAValue]:
         if isinstance(op, loop.ReadOp) and op.source not in inside and not isinstance(op.source.owner, loop.LocalOp):
             found.setdefault(op.source)
     return list(found)
-
-
-def exprs_of(kernel: loop.KernelOp) -> Iterator[Expr]:
-    """All expressions of a kernel, for the symbols in them."""
-    for op in kernel.body.walk():
-        for name in ("extents", "access"):
-            attr = op.properties.get(name)
-            if attr is not None:
-                yield from attr.results  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ from ...ir.expr import ONE, ZERO, Domain, Expr, ceildiv, const, maximum, product
 from ...ir.shapes import symbol_intervals
 from ...ir.target import Target
 from .choose import SHORT_REGISTERS, block_width, choose_lane, leaf_lane, machine_lanes, registers_of
-from .model import Access, KernelModel, body_work, is_leaf, nests_of
+from .model import Access, KernelModel, is_leaf, nests_of
 from .prefetch import Leaf, LeafFinder, Loop
 
 PROGRAM_WORK = 1 << 14
@@ -103,7 +103,7 @@ class ParallelPlan:
             lane = replace(lane, trips=min(lane.trips, self.tile[1] // self.width))
         outer = rows if lane is None else [lane, *rows]
         if is_leaf(nest) and lane is not None:
-            yield Leaf(nest, lane.index, lane.step, outer, ())
+            yield find.leaf(nest, lane, outer, ())
         else:
             yield from find.leaves(nest.block, outer, lane)
 
@@ -135,7 +135,7 @@ class SplitPlan:
             return
         lane = find.loop(self.nest.indices[self.lane], self.nest.sizes[self.lane], self.width)
         rows = Loop(self.reduction.indices[self.position], 1, ROW_BLOCK)
-        yield Leaf(self.reduction, lane.index, lane.step, [rows], [lane])
+        yield find.leaf(self.reduction, lane, [rows], [lane])
 
     @property
     def outer_sizes(self) -> tuple[Expr, ...]:
@@ -211,7 +211,7 @@ class Planner:
 
     def width(self, nest: loop.NestOp, position: int) -> int:
         """Lanes of a block along that dim of a nest."""
-        return block_width(nest.sizes[position], self.hints, self.lanes, registers_of(body_work(nest.block)))
+        return block_width(nest.sizes[position], self.hints, self.lanes, registers_of(self.model.body_work(nest)))
 
     # -- parallel --------------------------------------------------------------------------------
 
@@ -291,7 +291,7 @@ class Planner:
     def independent_dims(self, nest: loop.ParallelOp) -> set[int]:
         """Dims of which no two indices combine into the same element."""
         dims = set(range(nest.rank))
-        for op in nest.body.walk():
+        for op in (access.op for access in self.model.accesses):
             if isinstance(op, loop.WriteOp) and op.combiner is not None:
                 alone = [result.as_dim for result in op.map.results]
                 indices = [op.indices[k] for k in alone if k is not None]
@@ -319,8 +319,7 @@ class Planner:
         return self.lanes * SHORT_REGISTERS if along_lanes else 1
 
     def has_locals_outside(self, nest: loop.NestOp) -> bool:
-        found = [op for op in self.model.kernel.body.walk() if isinstance(op, loop.LocalOp)]
-        return any(not nest.is_ancestor(op) for op in found)
+        return any(not nest.is_ancestor(local) for local in self.model.locals)
 
 
 def is_known(stride: Expr | None) -> bool:

@@ -17,7 +17,7 @@ from ...ir import loop
 from ...ir.expr import ONE, ZERO, Expr
 from ...ir.loop.ops import AccessOp
 from .choose import leaf_lane
-from .model import Access, KernelModel, body_work, is_leaf, nests_of
+from .model import Access, KernelModel, is_leaf, nests_of
 
 AHEAD_BYTES = 4096
 """How far ahead of its use a line is fetched: some hundreds of nanoseconds at the rate of memory."""
@@ -54,22 +54,19 @@ class Leaf:
     width: int
     own: Sequence[Loop]
     outer: Sequence[Loop]
+    work: int
     streams: list[Stream] = field(default_factory=list)
 
-    @property
+    @cached_property
     def loops(self) -> list[Loop]:
         return [*self.own, *self.outer]
 
     @cached_property
-    def work(self) -> int:
-        return body_work(self.nest.block)
-
-    @property
     def volume(self) -> int:
         """Elements that its loops go over."""
         return prod((self.width, *(inner.trips for inner in self.own)))
 
-    @property
+    @cached_property
     def form(self) -> tuple[object, ...]:
         """What nests have in common that go over the same space in the same way, one after the other."""
         indices = list(self.nest.indices)
@@ -154,11 +151,6 @@ def steps_ahead(access: Access, volume: int, loops: Iterable[Loop]) -> Expr | No
     return None
 
 
-def streams_of(model: KernelModel, leaves: Sequence[Leaf], l2_bytes: int) -> dict[Block, list[Stream]]:
-    """What the innermost nests of a kernel fetch ahead; nothing if all that it touches stays in the cache."""
-    return Prefetcher(model, leaves, l2_bytes).plan() if model.bytes > l2_bytes else {}
-
-
 class LeafFinder:
     """Finds the innermost nests in blocks, with their loops as the schedule lays them out."""
 
@@ -172,11 +164,14 @@ class LeafFinder:
             if not is_leaf(nest):
                 yield from self.leaves(nest.block, [*self.loops(nest, None), *outer], lane)
             elif lane is not None:
-                yield Leaf(nest, lane.index, lane.step, self.loops(nest, None), outer)
+                yield self.leaf(nest, lane, self.loops(nest, None), outer)
             elif nest.rank and not isinstance(nest, loop.ForOp):
                 position = leaf_lane(nest, self.model)
-                width = self.width(nest, position)
-                yield Leaf(nest, nest.indices[position], width, self.loops(nest, position), outer)
+                own = self.loops(nest, position)
+                yield self.leaf(nest, own[nest.rank - 1 - position], own, outer)
+
+    def leaf(self, nest: loop.NestOp, lane: Loop, own: Sequence[Loop], outer: Sequence[Loop]) -> Leaf:
+        return Leaf(nest, lane.index, lane.step, own, outer, self.model.body_work(nest))
 
     def loops(self, nest: loop.NestOp, lane: int | None) -> list[Loop]:
         """The loops of a nest, innermost first."""
