@@ -652,7 +652,7 @@ def _finished(g: Grower) -> Program:
     inputs, outputs = [argument.type for argument in g.block.args], [value.ssa.type for value in results]
     function = FuncOp("main", (inputs, outputs), Region(g.block))
     if g.symbols:
-        ranges = [SymbolAttr(SymbolRange(name, 2, None, 4)) for name in g.symbols]
+        ranges = [SymbolAttr(SymbolRange(name, 2, None, size)) for name, size in g.symbols.items()]
         function.attributes[SYMBOLS] = ArrayAttr(ranges)
     return Program(ModuleOp([function]), g.arguments, [value.trust for value in results])
 
