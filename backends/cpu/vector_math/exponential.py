@@ -11,6 +11,7 @@ from . import coefficients
 from .algebra import Float, Int, Mask, fma, polynomial
 from .formats import LN2
 
+TANH_SPLIT = 0.5625
 LIFT = 64  # a denormal result is computed times 2^LIFT and then rounded once by a multiplication
 
 
@@ -75,17 +76,22 @@ def tanh(x: Float) -> Float:
     """N / D for |x|, with N = (1 - exp(-2|x|)) / 2 and D = (1 + exp(-2|x|)) / 2.
 
     exp(-2|x|) = 2ᵏ - 2·2ᵏ·L, where L = (1 - exp(-2r)) / 2 keeps all bits of a small x. Falling exponentials leave D
-    between ½ and 1: it has the more bits the smaller x is.
+    between ½ and 1: it has the more bits the smaller x is. f64 takes x + x³·T(x²) up to ½: it would just miss 2 units.
     """
     format = x.format
     size = abs(x).at_most(format.round(0.5 * (format.precision + 2) * float(LN2)))
     k, biased = nearest_integer(size, format.nearest(-2 / LN2))
-    r = subtract_multiple(size, k, format.words(-LN2 / 2, 1))
+    r = subtract_multiple(size, k, format.enough_words(-LN2 / 2))
     loss = fma(r * r, polynomial(r, coefficients.TANH[format.name]), r)
     power = power_of_two(biased, x)
     numerator = fma(power, loss, fma(power, -0.5, 0.5))
     denominator = fma(-power, loss, fma(power, 0.5, 0.5))
-    return (numerator / denominator).with_sign_of(x)
+    quotient = numerator / denominator
+    if format.name not in coefficients.TANH_NEAR:
+        return quotient.with_sign_of(x)
+    square = size * size
+    near = fma(size * square, polynomial(square, coefficients.TANH_NEAR[format.name]), size)
+    return (size < TANH_SPLIT).choose(near, quotient).with_sign_of(x)
 
 
 def nearest_integer(x: Float, factor: float, offset: int = 0) -> tuple[Float, Int]:

@@ -63,6 +63,11 @@ class Format:
         """`value` as an unevaluated sum of `count` numbers, each nearest to what is left."""
         return self._expansion(value, count, round)
 
+    def enough_words(self, value: Fraction) -> tuple[float, ...]:
+        """The nearest number alone where it is many times closer than half a last bit, else two words."""
+        high, low = self.words(value, 2)
+        return (high,) if abs(low) < abs(high) * 2.0 ** -(self.precision + 4) else (high, low)
+
     def truncated_words(self, value: Fraction, count: int) -> tuple[float, ...]:
         """The same with all words of one sign."""
         return self._expansion(value, count, trunc)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import inf, nan, sqrt
 
 from . import coefficients
-from .algebra import Float, Int, fma, polynomial
+from .algebra import Float, Int, exact_sum, fma, polynomial
 from .formats import LN2, LN10, Format
 
 
@@ -38,14 +38,14 @@ def asinh(x: Float) -> Float:
     """log(a + √(a² + 1)) for a = |x|, as log1p(a + a²/(1 + √(a² + 1))); log(2a) where a² + 1 is a²."""
     size = abs(x)
     square = size * size
-    argument = size + square / (fma(size, size, 1.0).sqrt() + 1.0)
+    argument = exact_sum(size, square / (fma(size, size, 1.0).sqrt() + 1.0))
     return log1p_or_log_of_twice(size, argument).with_sign_of(x)
 
 
 def acosh(x: Float) -> Float:
     """log(x + √(x² - 1)) as log1p(t + √(t² + 2t)) with t = x - 1; log(2x) where x² - 1 is x²."""
     t = x - 1.0
-    argument = t + fma(t, t, t + t).sqrt()
+    argument = exact_sum(fma(t, t, t + t).sqrt(), t)
     return (x < 1.0).choose(nan, log1p_or_log_of_twice(x, argument))
 
 
@@ -57,10 +57,10 @@ def atanh(x: Float) -> Float:
     return (size > 1.0).choose(nan, half).with_sign_of(x)
 
 
-def log1p_or_log_of_twice(size: Float, argument: Float) -> Float:
-    """log1p(argument), but log(2·size) where size is so large that 1 + size is size."""
+def log1p_or_log_of_twice(size: Float, argument: tuple[Float, Float]) -> Float:
+    """log1p(argument), a sum of two, but log(2·size) where size is so large that 1 + size is size."""
     huge = size > 2.0 ** (size.format.precision + 1)
-    return log1p_scaled(huge.choose(size, argument), huge.choose(size.lift(1.0), 0.0))
+    return log1p_scaled(huge.choose(size, argument[0]), huge.choose(size.lift(1.0), 0.0), argument[1])
 
 
 def exponent_and_fraction(x: Float) -> tuple[Float, Float]:
@@ -105,10 +105,12 @@ def tail(f: Float) -> Float:
     return f * f * fma(f, polynomial(f, coefficients.LOG[f.format.name]), -0.5)
 
 
-def natural_logarithm(exponent: Float, f: Float) -> Float:
-    """exponent·ln 2 + log(1 + f). A second word of ln 2 is left out where the first is close, as in f32."""
-    high, low = f.format.words(LN2, 2)
-    small = tail(f) if abs(low) < high * 2.0 ** -(f.format.precision + 4) else fma(exponent, low, tail(f))
+def natural_logarithm(exponent: Float, f: Float, rest: Float | None = None) -> Float:
+    """exponent·ln 2 + log(1 + f + rest), where rest is at most a last bit: log' = 1/(1 + f), about 1 - f."""
+    high, *low = f.format.enough_words(LN2)
+    small = tail(f) if rest is None else fma(rest, 1.0 - f, tail(f))
+    for word in low:
+        small = fma(exponent, word, small)
     return fma(exponent, high, f + small)
 
 
@@ -118,8 +120,8 @@ def scaled_logarithm(f: Float, factor: Fraction) -> tuple[float, Float]:
     return high, fma(f, low, tail(f) * high)
 
 
-def log1p_scaled(x: Float, exponent: Float) -> Float:
-    """log(1 + x) + exponent·ln 2.
+def log1p_scaled(x: Float, exponent: Float, rest: Float | None = None) -> Float:
+    """log(1 + x + rest) + exponent·ln 2, where rest is at most a last bit of x.
 
     With e of the rounded sum u = 1 + x, f = 2⁻ᵉ·x + (2⁻ᵉ - 1) is rounded once and so has what u has lost.
     """
@@ -127,7 +129,8 @@ def log1p_scaled(x: Float, exponent: Float) -> Float:
     u = x + 1.0
     field = exponent_field(u)
     scale = ((format.bias << format.mantissa) - field).as_float(format)  # wrong where u is huge
-    rounded = significand(u, field) - 1.0
-    f = (x > 2.0**format.precision).choose(rounded, fma(scale, x, scale - 1.0))
+    huge = x > 2.0**format.precision
+    f = huge.choose(significand(u, field) - 1.0, fma(scale, x, scale - 1.0))
+    f_rest = None if rest is None else huge.choose(0.0, scale * rest)
     _, offset = normal_and_offset(u)
-    return natural_logarithm(exponent_of_field(field, format) + (exponent + offset), f)
+    return natural_logarithm(exponent_of_field(field, format) + (exponent + offset), f, f_rest)

@@ -16,6 +16,7 @@ from typing import Any
 import mpmath as mp
 
 from .error_function import ERF_END, ERF_SPLIT, ERFC_CENTRE, ERFC_END, ERFC_SHIFT
+from .exponential import TANH_SPLIT
 from .formats import F32, F64, Format
 
 Real = Any  # mpmath has no types
@@ -111,14 +112,14 @@ def degrees(f32: int, f64: int) -> dict[Format, int]:
     return {F32: f32, F64: f64}
 
 
-def odd_tail(name: str, function: Function, limit: Real, f32: int, f64: int) -> Approximation:
+def odd_tail(name: str, function: Function, limit: Real, degrees: dict[Format, int]) -> Approximation:
     """T with function(x) = x + x³ · T(x²) for 0 ≤ x ≤ limit, to a relative error of the function."""
     return Approximation(
         f"{name}(x) = x + x³ T(x²)",
         lambda z: (function(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
         lambda z: z * mp.sqrt(z) / function(mp.sqrt(z)),
         (mp.mpf(0), mp.mpf(limit) ** 2),
-        degrees(f32, f64),
+        degrees,
     )
 
 
@@ -151,6 +152,7 @@ APPROXIMATIONS = {
         (-mp.ln2 / 4 * SLACK, mp.ln2 / 4 * SLACK),
         degrees(4, 10),
     ),
+    "TANH_NEAR": odd_tail("tanh", mp.tanh, TANH_SPLIT, {F64: 10}),
     "EXP2": Approximation(
         "2^r = 1 + r T(r)",
         lambda r: mp.expm1(r * mp.ln2) / r,
@@ -165,11 +167,11 @@ APPROXIMATIONS = {
         (mp.sqrt(0.5) - 1, mp.sqrt(2) - 1),
         degrees(8, 19),
     ),
-    "SIN": odd_tail("sin", mp.sin, mp.pi / 2 * SLACK, 3, 7),
-    "TAN": odd_tail("tan", mp.tan, mp.pi / 4 * SLACK, 6, 13),
-    "ATAN": odd_tail("atan", mp.atan, (mp.sqrt(2) - 1) * SLACK, 4, 10),
-    "ASIN": odd_tail("asin", mp.asin, 0.5, 5, 12),
-    "SINH": odd_tail("sinh", mp.sinh, 1, 3, 7),
+    "SIN": odd_tail("sin", mp.sin, mp.pi / 2 * SLACK, degrees(3, 7)),
+    "TAN": odd_tail("tan", mp.tan, mp.pi / 4 * SLACK, degrees(6, 13)),
+    "ATAN": odd_tail("atan", mp.atan, (mp.sqrt(2) - 1) * SLACK, degrees(4, 10)),
+    "ASIN": odd_tail("asin", mp.asin, 0.5, degrees(5, 12)),
+    "SINH": odd_tail("sinh", mp.sinh, 1, degrees(3, 7)),
     "ERF": Approximation(
         "erf(x) = x + x T(x²)",
         lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
