@@ -49,7 +49,7 @@ class Hoister:
     def may_move(self, op: Operation, runs: bool) -> bool:
         """Whether the op may run where the nest does not; `runs` says that the nest has iterations anyway."""
         if isinstance(op, loop.ReadOp):
-            return isinstance(op.operands[0].type, TensorType) and (runs or op.guard is not None)
+            return isinstance(op.operands[0].type, TensorType) and runs  # a guard does not say that the nest runs
         return is_pure(type(op)) and not isinstance(op, loop.YieldOp) and (runs or not isinstance(op, TRAPPING))
 
 

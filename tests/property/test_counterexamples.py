@@ -24,8 +24,9 @@ class Counterexample:
 
     @property
     def text(self) -> str:
-        result = self.signature.split("->")[1].strip()
-        return f"func.func @main{self.signature} {{\n{self.ops}\nfunc.return %r : {result}\n}}"
+        types = self.signature.split("->")[1].strip(" ()")
+        names = "%r" if types.count("tensor") == 1 else "%r, %g"
+        return f"func.func @main{self.signature} {{\n{self.ops}\nfunc.return {names} : {types}\n}}"
 
 
 COUNTEREXAMPLES = (
@@ -48,6 +49,16 @@ COUNTEREXAMPLES = (
         """%r = graph.insert_slice %x, %v from (1, 0) step (1, 1)
              : (tensor<1x8xf32>, tensor<0x8xf32>) -> tensor<1x8xf32>""",
         (np.arange(8, dtype="f4").reshape(1, 8), np.zeros((0, 8), "f4")),
+    ),
+    Counterexample(
+        "guarded_read_hoisted_from_an_empty_nest",  # the guard held, but the tensor has no element
+        "(%x: tensor<2x0xi64>, %i: tensor<2x0xi64>) -> (tensor<2x0xi64>, tensor<2x0xi64>)",
+        """%a = graph.add %x, %x : tensor<2x0xi64>
+           %s = graph.slice %a from (1, 0) step (1, 1) : (tensor<2x0xi64>) -> tensor<1x0xi64>
+           %r = graph.insert_slice %a, %s from (1, 0) step (1, 1)
+             : (tensor<2x0xi64>, tensor<1x0xi64>) -> tensor<2x0xi64>
+           %g = graph.gather %a, %i dim 1 bounds gather : tensor<2x0xi64>""",
+        (np.zeros((2, 0), "i8"), np.zeros((2, 0), "i8")),
     ),
     Counterexample(
         "local_of_unsigned_bytes",  # scratch had an element type that no block has
