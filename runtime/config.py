@@ -42,7 +42,7 @@ class Settings:
         choices=("default", "reduce-overhead", "max-autotune"),
     )
     passes: tuple[ExtraPass, ...] = _knob((), "Passes to run beside the pipeline's own: names or objects.")
-    opt_level: int = _knob(2, "LLVM's optimisation level; 0 and 1 skip passes.", choices=(0, 1, 2, 3))
+    opt_level: int = _knob(0, "LLVM's optimisation level; kernels run no faster above 0.", choices=(0, 1, 2, 3))
     vector_bits: int = _knob(
         0, "Width of the vectors in CPU kernels; 0 takes the machine's widest.", choices=(0, 128, 256, 512)
     )

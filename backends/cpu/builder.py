@@ -8,10 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .blocks import INT8, INT32, Block, block_of
+from .blocks import INT8, INT16, INT32, INT64, Block, Element, block_of
 
 Typed = tuple[str, str]
 """An LLVM type and an operand of it."""
+
+
+def _counter(lanes: int) -> Element:
+    """The narrowest integer to compare lane numbers in. Not below 128 bits: LLVM 20 widens a shorter comparison, and
+    where the mask guards bytes it takes the added lanes for off, though nothing says what they are."""
+    if lanes > 128:
+        return INT32
+    return next((element for element in (INT8, INT16, INT32) if lanes * element.bits >= 128), INT64)
 
 
 class Module:
@@ -159,8 +167,12 @@ class Builder:
 
     def first_lanes(self, lanes: int, count: str) -> str:
         """The mask that includes the first `count` of the lanes, where count is an i64 less than `lanes`."""
-        block = block_of(INT8 if lanes <= 128 else INT32, (lanes,))
-        narrow = self.pure(f"trunc i64 {count} to {block.element.register}", count)
+        if count[0] != "%":
+            return f"<{', '.join(f'i1 {str(lane < int(count)).lower()}' for lane in range(lanes))}>"
+        block = block_of(_counter(lanes), (lanes,))
+        narrow = (
+            self.pure(f"trunc i64 {count} to {block.element.register}", count) if block.element is not INT64 else count
+        )
         limit = self.splat(block, narrow)
         return self.value(f"icmp ult {block.text} {self.lane_numbers(block)}, {limit}")
 

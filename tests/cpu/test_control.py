@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+from stepwell.backends.native.jit import compile_module
 from stepwell.tests.cpu.kernels import Kernel
 
 SYMBOLS = "attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>, #stepwell.symbol<s1, 0, ?>]}"
@@ -178,3 +181,36 @@ def test_invariant_addresses_are_computed_outside_of_loops() -> None:
     inner = kernel.llvm.split("\nloop")[2].split("\ndone")[0]
     assert "mul" not in inner
     assert kernel.llvm.count("mul nsw") == 1
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16, 64, 256])
+@pytest.mark.parametrize("opt_level", [0, 2])
+def test_masked_bytes_end_where_they_should(lanes: int, opt_level: int) -> None:
+    """Masks are compared in 128 bits at least: LLVM takes for off the lanes that it adds to shorter comparisons."""
+    kernel = Kernel(f"""
+    tile.kernel @small(%x : memref<?xi64>, %o : memref<?xi1>, %p : memref<?xf32>, %s0 : index) grid (1)
+        attributes {{stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]}} {{
+      %limit = arith.constant 5 : i64
+      %limits = tile.broadcast %limit dims [] : i64 -> vector<{lanes}xi64>
+      tile.for %r = [0] to [3] step 1 {{
+        tile.for %i, %m = [0] to [s0] step {lanes} {{
+          %v = tile.load %x[%i] strides (1) mask %m : memref<?xi64> -> vector<{lanes}xi64>
+          %c = tile.compare slt %v, %limits : vector<{lanes}xi64>
+          tile.store %c, %o[%r * s0 + %i] strides (1) mask %m : vector<{lanes}xi1>, memref<?xi1>
+          %g = tile.gather %p[%v] mask %m : memref<?xf32>, vector<{lanes}xi64>
+          tile.scatter %g, %p[%v] mask %m : vector<{lanes}xf32>, memref<?xf32>, vector<{lanes}xi64>
+          tile.yield
+        }}
+        tile.yield
+      }}
+    }}""")
+    bits = re.findall(rf"icmp ult <{lanes} x i(\d+)>", kernel.llvm)
+    assert bits
+    assert all(int(number) * lanes >= 128 for number in bits)
+    kernel.module = compile_module(kernel.llvm, opt_level=opt_level)
+    for count in {1, lanes - 1, lanes + 1}:
+        x = np.arange(count)
+        out = np.full(3 * count + 512, 1, np.int8)
+        kernel.run(x, out.view(np.bool_), np.zeros(count, np.float32), count)
+        assert (out[: 3 * count].reshape(3, count) == (x < 5)).all()
+        assert (out[3 * count :] == 1).all()
