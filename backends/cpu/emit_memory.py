@@ -118,8 +118,8 @@ def _emit_prefetch(e: Emitter, op: tile.PrefetchOp) -> None:
     address = e.expressions.address(element, buffer[0], op.offset, [piece for (piece,) in indices])
     for lane in range(0, op.lanes.value.data, max(CACHE_LINE // element.bytes, 1)):
         place = e.offset(element.memory, address, str(lane))
-        kind = "0" if op.write is None else "1"
-        e.call_effect("llvm.prefetch.p0", ("ptr", place), ("i32", kind), ("i32", "3"), ("i32", "1"))
+        kind, locality = "0" if op.write is None else "1", "3" if op.level is None else "2"
+        e.call_effect("llvm.prefetch.p0", ("ptr", place), ("i32", kind), ("i32", locality), ("i32", "1"))
 
 
 def _emit_scratch(e: Emitter, op: tile.ScratchOp) -> None:

@@ -911,12 +911,13 @@ class ScatterOp(IRDLOperation):
 @irdl_op_definition
 class PrefetchOp(IRDLOperation):
     """
-    Hints that the `lanes` elements from an offset on will be read, or written, soon. No value depends on it; the
-    offset may lie outside of the buffer, and a block that the mask cuts short needs no prefetch.
+    Hints that the `lanes` elements from an offset on will be read, or written, soon, or a little later, so that the
+    second level of the cache will do. No value depends on it; the offset may lie outside of the buffer, and a block
+    that the mask cuts short needs no prefetch.
 
     ```mlir
     tile.prefetch %x[%i + 1024] lanes 64 mask %m : memref<?xf32>
-    tile.prefetch %o[%i + 1024] lanes 64 write : memref<?xf32>
+    tile.prefetch %o[%i + 8192] lanes 64 write level 2 : memref<?xf32>
     ```
     """
 
@@ -928,6 +929,7 @@ class PrefetchOp(IRDLOperation):
     access = prop_def(MapAttr)
     lanes = prop_def(IntegerAttr)
     write = opt_prop_def(UnitAttr)
+    level = opt_prop_def(IntegerAttr)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryWriteEffect())  # or it would be dead code
@@ -941,6 +943,7 @@ class PrefetchOp(IRDLOperation):
         mask: SSAValue | None = None,
         *,
         write: bool = False,
+        level: int = 1,
     ) -> PrefetchOp:
         used, map_ = canonical_access(indices, [as_expr(offset)])
         properties: dict[str, Attribute] = {
@@ -950,6 +953,8 @@ class PrefetchOp(IRDLOperation):
         }
         if write:
             properties["write"] = UnitAttr()
+        if level != 1:
+            properties["level"] = _integer(level)
         return PrefetchOp.create(operands=[buffer, *used, *_optional(mask)], properties=properties)
 
     @property
@@ -970,6 +975,8 @@ class PrefetchOp(IRDLOperation):
         _print_mask(printer, self.mask)
         if self.write is not None:
             printer.print_string(" write")
+        if self.level is not None:
+            printer.print_string(f" level {self.level.value.data}")
         printer.print_string(" : ")
         printer.print_attribute(self.buffer.type)
 
@@ -981,11 +988,12 @@ class PrefetchOp(IRDLOperation):
         lanes = parser.parse_integer()
         mask = _parse_optional_operand(parser, "mask")
         write = parser.parse_optional_keyword("write") is not None
+        level = parser.parse_integer() if parser.parse_optional_keyword("level") else 1
         parser.parse_punctuation(":")
         value = parser.resolve_operand(buffer, parser.parse_type())
         mask_type = block_type(i1, [lanes])
         resolved = _resolve(parser, mask, mask_type)
-        return PrefetchOp.make(value, indices, map_.results[0], lanes, resolved, write=write)
+        return PrefetchOp.make(value, indices, map_.results[0], lanes, resolved, write=write, level=level)
 
 
 # -- block values ------------------------------------------------------------------------------------

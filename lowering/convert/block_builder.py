@@ -349,7 +349,11 @@ class BlockBuilder:
         if self.lane is not None and address.lane_stride == ONE:
             offset = address.offset + stream.ahead
             lanes, mask = self.lane.width, self.mask
-            self.append(tile.PrefetchOp.make(buffer.value, address.indices, offset, lanes, mask, write=stream.writes))
+            self.append(
+                tile.PrefetchOp.make(
+                    buffer.value, address.indices, offset, lanes, mask, write=stream.writes, level=stream.level
+                )
+            )
 
     def broadcast_optional(self, value: SSAValue | None) -> SSAValue | None:
         return None if value is None else self.broadcast(value, self.width)

@@ -120,7 +120,7 @@ class KernelConverter:
         if self.model.bytes <= self.target.l2_bytes:
             return {}
         leaves = LeafFinder(self.model, self.planner.width)
-        return Prefetcher(self.model, list(plan.leaves(leaves)), self.target.l2_bytes).plan()
+        return Prefetcher(self.model, list(plan.leaves(leaves)), self.target).plan()
 
     def emit(self, plan: Plan, made: tile.KernelOp, temporaries: Sequence[Attribute]) -> None:
         emitter = self.emitter(made.block, plan, temporaries)

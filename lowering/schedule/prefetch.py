@@ -16,8 +16,9 @@ from xdsl.ir import Block, BlockArgument, SSAValue
 from ...ir import loop
 from ...ir.expr import ONE, ZERO, Expr
 from ...ir.loop.ops import AccessOp
+from ...ir.target import Target
 from .choose import leaf_lane
-from .model import Access, KernelModel, is_leaf, nests_of
+from .model import MATH_WORK, Access, KernelModel, is_leaf, nests_of
 
 AHEAD_BYTES = 4096
 """How far ahead of its use a line is fetched: some hundreds of nanoseconds at the rate of memory."""
@@ -34,11 +35,12 @@ class Loop:
 
 @dataclass(frozen=True)
 class Stream:
-    """An access of which the elements `ahead` of the current ones are fetched, read with other indices."""
+    """An access of which the elements `ahead` of the current ones are fetched, to that level of the cache."""
 
     access: AccessOp
     indices: tuple[SSAValue, ...]
     ahead: Expr
+    level: int = 1
 
     @property
     def writes(self) -> bool:
@@ -76,10 +78,10 @@ class Leaf:
 class Prefetcher:
     """Deals the memory that a kernel streams out to its innermost nests."""
 
-    def __init__(self, model: KernelModel, leaves: Sequence[Leaf], l2_bytes: int):
+    def __init__(self, model: KernelModel, leaves: Sequence[Leaf], target: Target):
         self.model = model
         self.leaves = leaves
-        self.l2_bytes = l2_bytes
+        self.target = target
         self.of_block = {leaf.nest.block: leaf for leaf in leaves}
 
     def plan(self) -> dict[Block, list[Stream]]:
@@ -110,20 +112,23 @@ class Prefetcher:
         size = leaf.width * access.bits // 8
         for current in leaf.loops:
             if access.stride(current.index) == ZERO and current.trips > 1:
-                return size <= self.l2_bytes // 2
+                return size <= self.target.l2_bytes // 2
             size *= current.trips
         return False
 
     def fetch_next_rows(self, access: Access, leaf: Leaf, siblings: Sequence[Leaf]) -> bool:
-        """Fetches rows to come in the nest that has the most to do meanwhile, if the cache can hold them."""
-        if leaf.volume * access.bits // 8 > self.l2_bytes // 8:
+        """Fetches rows to come in the nest that has the most to do, if it has much and the cache can hold them."""
+        chosen = max(siblings, key=lambda other: other.work / (1 + len(other.streams)))
+        row_bytes = leaf.volume * access.bits // 8
+        if chosen.work < MATH_WORK or row_bytes > self.target.l2_bytes // 8:
             return False
         ahead = steps_ahead(access, leaf.volume, leaf.outer)
         if ahead is None:
             return False
-        chosen = max(siblings, key=lambda other: other.work / (1 + len(other.streams)))
         moved = dict(zip(leaf.nest.indices, chosen.nest.indices, strict=True))
-        chosen.streams.append(Stream(access.op, tuple(moved.get(index, index) for index in access.indices), ahead))
+        indices = tuple(moved.get(index, index) for index in access.indices)
+        level = 1 if row_bytes <= self.target.l1_bytes // 4 else 2
+        chosen.streams.append(Stream(access.op, indices, ahead, level))
         return True
 
 

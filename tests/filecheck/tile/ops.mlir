@@ -33,8 +33,8 @@ tile.kernel @every_op(%x : memref<?xf32>, %o : memref<?xf32>, %s0 : index) grid 
     tile.scatter %g, %o[%off] mask %mask add : vector<64xf32>, memref<?xf32>, vector<64xi64>
     // CHECK-NEXT: tile.prefetch %x[%j + 1024] lanes 64 mask %mask : memref<?xf32>
     tile.prefetch %x[%j + 1024] lanes 64 mask %mask : memref<?xf32>
-    // CHECK-NEXT: tile.prefetch %o[%j + s0] lanes 16 write : memref<?xf32>
-    tile.prefetch %o[%j + s0] lanes 16 write : memref<?xf32>
+    // CHECK-NEXT: tile.prefetch %o[%j + s0] lanes 16 write level 2 : memref<?xf32>
+    tile.prefetch %o[%j + s0] lanes 16 write level 2 : memref<?xf32>
     %next = arith.addf %acc, %q : vector<64xf32>
     tile.yield %next : vector<64xf32>
   }
