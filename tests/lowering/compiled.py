@@ -28,6 +28,7 @@ from stepwell.ir.shapes import Stepwell, sizes_of
 from stepwell.ir.target import TARGET, Target, TargetAttr
 from stepwell.ir.tile import Tile
 from stepwell.lowering.convert.loop_to_tile import ConvertLoopToTile
+from stepwell.lowering.loop.split_phases import LoopSplitPhases
 
 Function = Callable[..., Any]
 
@@ -55,6 +56,7 @@ def convert(text: str, target: Target | None = None) -> ModuleOp:
     """The module of a text with its kernels as tile kernels for this machine or another one."""
     module = parse(text)
     module.attributes[TARGET] = TargetAttr(target or host_target())
+    LoopSplitPhases().apply(Context(), module)
     ConvertLoopToTile().apply(Context(), module)
     module.verify()
     return module

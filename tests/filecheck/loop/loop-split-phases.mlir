@@ -1,0 +1,73 @@
+// RUN: xdsl-opt %s -p loop-split-phases --split-input-file | filecheck %s
+
+// Nests that wait for each other become kernels; scalars and buffers go from one to the next as tensors.
+
+// CHECK-LABEL: @centered
+// CHECK: [[SUM:%\w+]] = loop.kernel "centered" outs([[S:%\w+]]: memref<f32>) -> tensor<f32>
+// CHECK: [[TOTAL:%\w+]] = loop.reduce
+// CHECK: loop.write [[TOTAL]], [[S]][]
+// CHECK: [[Y:%\w+]], [[ROWS:%\w+]] = loop.kernel "centered"
+// CHECK-NEXT: loop.read [[SUM]][] : tensor<f32>
+// CHECK-NEXT: arith.constant 1.000000e+06
+// CHECK: loop.parallel
+// CHECK: func.return [[Y]], [[ROWS]]
+func.func @centered(%x: tensor<1000x1000xf32>) -> (tensor<1000x1000xf32>, tensor<1000xf32>) {
+  %y, %t = loop.kernel "centered" outs(%o : memref<1000x1000xf32>, %p : memref<1000xf32>) -> tensor<1000x1000xf32>, tensor<1000xf32> {
+    %n = arith.constant 1.0e6 : f32
+    %s = loop.reduce (%i, %j) to (1000, 1000) [add] -> f32 {
+      %v = loop.read %x[%i, %j] : tensor<1000x1000xf32>
+      loop.yield %v : f32
+    }
+    loop.parallel (%i) to (1000) {
+      %mean = arith.divf %s, %n : f32
+      %r = loop.reduce (%j) to (1000) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<1000x1000xf32>
+        %d = arith.subf %v, %mean : f32
+        loop.write %d, %o[%i, %j] : memref<1000x1000xf32>
+        loop.yield %d : f32
+      }
+      loop.write %r, %p[%i] : memref<1000xf32>
+    }
+  }
+  func.return %y, %t : tensor<1000x1000xf32>, tensor<1000xf32>
+}
+
+// A buffer that two nests write starts, in the second kernel, as what the first one made; a local becomes a tensor.
+// CHECK-LABEL: @written_twice
+// CHECK: [[A:%\w+]], [[L:%\w+]] = loop.kernel "fill" outs({{.*}}) -> tensor<100000xf32>, tensor<100000xf32>
+// CHECK: [[B:%\w+]] = loop.kernel "fill" outs({{%\w+}}: memref<100000xf32> = [[A]])
+// CHECK: loop.read [[L]][
+// CHECK: func.return [[B]]
+func.func @written_twice(%x: tensor<100000xf32>) -> tensor<100000xf32> {
+  %y = loop.kernel "fill" outs(%o : memref<100000xf32>) -> tensor<100000xf32> {
+    %row = loop.local (100000) : memref<100000xf32>
+    loop.parallel (%i) to (100000) {
+      %v = loop.read %x[%i] : tensor<100000xf32>
+      loop.write %v, %o[%i] : memref<100000xf32>
+      loop.write %v, %row[%i] : memref<100000xf32>
+    }
+    loop.parallel (%i) to (100000) {
+      %v = loop.read %row[%i] : memref<100000xf32>
+      loop.write %v, %o[-%i + 99999] add : memref<100000xf32>
+    }
+  }
+  func.return %y : tensor<100000xf32>
+}
+
+// CHECK-LABEL: @no_split_when_small
+// CHECK: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @no_split_when_small(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %y = loop.kernel "center" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    %s = loop.reduce (%i) to (8) [add] -> f32 {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      loop.yield %v : f32
+    }
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %d = arith.subf %v, %s : f32
+      loop.write %d, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %y : tensor<8xf32>
+}
