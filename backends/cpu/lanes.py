@@ -80,8 +80,8 @@ def _ascending(e: Emitter, lanes: Lanes) -> Lanes:
 
 
 def _reversed(e: Emitter, block: Block, value: str) -> str:
-    """The lanes in the opposite order; a constant is the same in both."""
-    return e.shuffle(block, value, "poison", range(block.lanes)[::-1]) if value.startswith("%") else value
+    """The lanes in the opposite order; a constant that repeats one number is the same in both."""
+    return e.shuffle(block, value, "poison", range(block.lanes)[::-1]) if value[0] in "%<" else value
 
 
 def _load_scalar(e: Emitter, lanes: Lanes, mask: str, other: str) -> str:

@@ -311,3 +311,21 @@ def test_prefetch_is_one_hint_per_line_and_harmless_beyond_the_buffer() -> None:
     kernel.run(x, out)
     assert same(out, x)
     assert kernel.llvm.count("call void @llvm.prefetch.p0") == 8  # none for the incomplete block
+
+
+@pytest.mark.parametrize("size", ["100", "s0"])
+def test_descending_lanes_of_an_incomplete_block(size: str) -> None:
+    """The mask of a known rest is a constant, which is reversed like any other."""
+    kernel = Kernel(f"""
+    tile.kernel @flip(%x : memref<?xf32>, %o : memref<?xf32>, %s0 : index) grid (1)
+        attributes {{stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]}} {{
+      tile.for %i, %m = [0] to [{size}] step 64 {{
+        %v = tile.load %x[{size} - %i - 1] strides (-1) mask %m : memref<?xf32> -> vector<64xf32>
+        tile.store %v, %o[%i] strides (1) mask %m : vector<64xf32>, memref<?xf32>
+        tile.store %v, %o[{size} * 2 - %i - 1] strides (-1) mask %m : vector<64xf32>, memref<?xf32>
+        tile.yield
+      }}
+    }}""")
+    x, out = samples("f32", 100), np.zeros(200, np.float32)
+    kernel.run(x, out, 100)
+    assert same(out, np.concatenate([x[::-1], x]))
