@@ -857,6 +857,21 @@ def permute(
     return Case(str(text), (random(4, rows, 8, columns, dtype=dtype),), lambda x: [x.permute(*order)], n.symbols)
 
 
+def flip(rows: int, columns: int, dtype: str = "f32", dynamic: bool = False) -> Case:
+    n = Numbers(dynamic, rows=rows, columns=columns)
+    text = Text(**n.symbols)
+    type_ = text.input("x", dtype, n["rows"], n["columns"])
+    text.kernel(
+        "flip",
+        {"o": type_},
+        f"""loop.parallel (%i, %j) to ({n["rows"]}, {n["columns"]}) {{
+          {read("v", "x", f"%i, -%j + {n['columns']} - 1", type_)}
+          loop.write %v, %o_out[%i, %j] : {memref_of(type_)}
+        }}""",
+    )
+    return Case(str(text), (random(rows, columns, dtype=dtype),), lambda x: [x.flip(1)], n.symbols)
+
+
 def concatenate(rows: int, columns: int, dtype: str = "f32", dynamic: bool = False) -> Case:
     """Two tensors side by side, the second one three columns wider, by guarded reads."""
     n = Numbers(dynamic, rows=rows, columns=columns)

@@ -42,6 +42,7 @@ KERNELS: dict[str, Callable[..., Case]] = {
     "permute": cases.permute,
     "permute_to_last": partial(cases.permute, order=(0, 2, 3, 1)),
     "permute_reversed": partial(cases.permute, order=(3, 2, 1, 0)),
+    "flip": cases.flip,
     "concatenate": cases.concatenate,
     "pad": cases.pad,
     "embedding": cases.embedding,
