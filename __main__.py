@@ -9,6 +9,12 @@ import typer
 
 from .ir.errors import StepwellError
 
+ProgramArgument = Annotated[str, typer.Argument(metavar="FILE.PY:NAME", help="A function, or an nn.Module.")]
+ShapeOption = Annotated[
+    list[str],
+    typer.Option(help="An argument each: 4x8xf32, ?x8xf32 (dynamic). None: example_inputs() of the file."),
+]
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -29,17 +35,36 @@ def demo(
 
 
 @app.command()
+def lower(
+    program: ProgramArgument,
+    to: Annotated[str, typer.Option(help="graph, loop, tile, host, llvm or asm.")] = "loop",
+    shape: ShapeOption = [],
+    cpu: Annotated[str | None, typer.Option(help="Processor for asm, in LLVM's words; this one if none.")] = None,
+    pass_by_pass: Annotated[bool, typer.Option(help="Also print the IR after each pass on the way.")] = False,
+) -> None:
+    """Print what a function or module is at one level, as text that xdsl-opt reads."""
+    from .runtime.lower import lower as text_of
+    from .runtime.program import load
+
+    print(text_of(load(program, shape), to, cpu=cpu, pass_by_pass=pass_by_pass))
+
+
+@app.command()
+def explain(program: ProgramArgument, shape: ShapeOption = []) -> None:
+    """Print the graphs of a function or module, its kernels with their ops, bytes and lines, and its externs."""
+    from .runtime.explain import explain as explained
+    from .runtime.program import load
+
+    loaded = load(program, shape)
+    print(explained(loaded.function, *loaded.arguments))
+
+
+@app.command()
 def passes() -> None:
     """List every pass with what it does; `xdsl-opt -p NAME` runs one alone."""
-    from rich.console import Console
-    from rich.table import Table
+    from .universe import pass_sentences
 
-    from .universe import STEPWELL_UNIVERSE
-
-    table = Table("pass", "what it does", box=None)
-    for name, factory in sorted(STEPWELL_UNIVERSE.all_passes.items()):
-        table.add_row(name, (factory().__doc__ or "").strip().partition("\n")[0])
-    Console().print(table)
+    print(pass_sentences())
 
 
 def main() -> None:

@@ -5,8 +5,11 @@ Names only: each factory imports its module when xDSL asks for it, so that the t
 
 from __future__ import annotations
 
+import atexit
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from xdsl.universe import Universe
@@ -14,7 +17,10 @@ from xdsl.universe import Universe
 from .ir import DIALECTS
 from .lowering.pipelines import PASSES
 
-TARGETS: dict[str, tuple[str, str]] = {}
+TARGETS: dict[str, tuple[str, str]] = {
+    "llvm-ir": ("cpu.targets", "LlvmTarget"),
+    "asm": ("cpu.targets", "AssemblyTarget"),
+}
 """Target of `xdsl-opt -t` → module of `backends` and the `Target` class in it."""
 
 
@@ -32,3 +38,21 @@ STEPWELL_UNIVERSE = Universe(
     all_passes=_factories("lowering", PASSES),
     all_targets=_factories("backends", TARGETS),
 )
+
+
+def pass_sentences() -> str:
+    """Each pass and what it does, a line each; imports them all."""
+    classes = {name: factory() for name, factory in sorted(STEPWELL_UNIVERSE.all_passes.items())}
+    width = max(map(len, classes))
+    return "\n".join(
+        f"  {name:{width}}  {(cls.__doc__ or '').strip().splitlines()[0]}" for name, cls in classes.items()
+    )
+
+
+def _asked_for_help() -> bool:
+    return Path(sys.argv[0]).stem == "xdsl-opt" and not {"-h", "--help"}.isdisjoint(sys.argv[1:])
+
+
+if _asked_for_help():
+    # Its help gives names alone and has no hook for more, so the sentences follow it.
+    atexit.register(lambda: print(f"\npasses of stepwell:\n{pass_sentences()}"))

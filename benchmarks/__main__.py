@@ -21,7 +21,7 @@ def main(
         str, typer.Option(help="Which workloads: a pattern such as 'softmax*', or several with commas.")
     ] = "*",
     shapes: Annotated[str, typer.Option(help="Which shapes of each, likewise.")] = "*",
-    threads: Annotated[list[int], typer.Option(help="Numbers of threads; may be repeated.")] = [1, 2],  # noqa: B006
+    threads: Annotated[list[int], typer.Option(help="Numbers of threads; may be repeated.")] = [1, 2],
     backends: Annotated[str, typer.Option(help=f"With commas, of {', '.join(BACKENDS)}.")] = (
         "eager,inductor,stepwell"
     ),

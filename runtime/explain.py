@@ -10,35 +10,33 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
-import torch
 from rich.console import Console, Group
 from rich.table import Table
-from torch import Tensor
-from torch.utils._pytree import tree_leaves
 from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, FusedLoc, LocationAttr, ModuleOp
 from xdsl.ir import Operation
 
+from ..frontend.aten import TABLE
+from ..frontend.aten.registry import overload
 from ..ir import graph, host, loop
 from ..ir.locations import file_line, fused, source_lines
-from ..ir.shapes import symbol_ranges
+from ..lowering.analysis.costs import bytes_moved
+from ..lowering.analysis.kernels import functions_with_kernels
 from ..lowering.host.bufferize import OUT_VARIANTS
 from ..lowering.host.memory import host_functions
+from ..lowering.loop.fuse_nests import refusals
+from .capture import capture
 from .config import config
 from .observers import CompiledGraph, CompiledKernel, ir_text
-
-UNKNOWN_SIZE = 1024
-"""What a symbol without a hint counts as in sizes."""
 
 
 @dataclass(frozen=True)
 class ExplainedKernel:
     """One kernel of a graph, launched `launches` times per call.
 
-    `ops` are the graph ops that it computes, in the first place where it is launched; `bytes` is what its operands
-    span there, with symbols at their hints.
+    `ops` are the graph ops that it computes, in the first place where it is launched; `bytes` is what it moves there
+    by the cost model of fusion, with symbols at their hints.
     """
 
     name: str
@@ -72,6 +70,15 @@ class ExplainedExtern:
 
 
 @dataclass(frozen=True)
+class ExplainedSplit:
+    """Two kernels of which the second reads what the first makes, and why they are not one."""
+
+    producer: str
+    consumer: str
+    why: str
+
+
+@dataclass(frozen=True)
 class ExplainedGraph:
     """One compiled graph: `name` is its role; `source` is the Python function that runs it."""
 
@@ -79,6 +86,7 @@ class ExplainedGraph:
     ops: tuple[str, ...]
     kernels: tuple[ExplainedKernel, ...]
     externs: tuple[ExplainedExtern, ...]
+    splits: tuple[ExplainedSplit, ...]
     native_calls: int
     source: str = field(repr=False)
     timings: dict[str, float] = field(repr=False)
@@ -122,16 +130,29 @@ def _tables(graph: ExplainedGraph) -> Iterator[Table]:
         f"{graph.name} graph: {len(graph.ops)} ops, {len(graph.kernels)} kernels in {graph.native_calls} native calls, "
         f"{len(graph.externs)} externs; compiled in {seconds:.3f} s"
     )
-    kernels = Table("kernel", "runs", "ops", "MiB", "source", title=title, title_justify="left")
+    kernels = Table("kernel", "runs", "ops", "bytes moved", "source", title=title, title_justify="left")
     for kernel in graph.kernels:
-        size = f"{kernel.bytes / 2**20:.2f}"
+        size = _size(kernel.bytes)
         kernels.add_row(kernel.name, str(kernel.launches), _counted(kernel.ops), size, _places(kernel.lines))
     yield kernels
+    if graph.splits:
+        splits = Table("first kernel", "second, which reads from it", "why they are two")
+        for split in graph.splits:
+            splits.add_row(split.producer, split.consumer, split.why)
+        yield splits
     if graph.externs:
         externs = Table("extern", "calls", "why", "source")
         for extern, calls in Counter(graph.externs).items():
             externs.add_row(extern.target, str(calls), extern.why, _places(extern.lines))
         yield externs
+
+
+def _size(count: int) -> str:
+    """Bytes in the largest unit of which there are ten."""
+    for shift, unit in ((20, "MiB"), (10, "KiB")):
+        if count >= 10 << shift:
+            return f"{count >> shift} {unit}"
+    return f"{count} B"
 
 
 def _places(lines: tuple[str, ...]) -> str:
@@ -187,12 +208,15 @@ def _numbers(location: LocationAttr) -> set[int]:
 
 
 def _explained(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> ExplainedGraph:
+    loops, launched = _loop_kernels(modules)
+    names = dict(zip(loops, launched, strict=True))
     stretches = [op for op in _host_ops(compiled.module) if isinstance(op, host.StretchOp)]
     return ExplainedGraph(
         compiled.name,
         tuple(_short_name(op) for op in _graph_ops(modules["graph"])),
         tuple(_kernels(compiled, modules)),
         tuple(_externs(compiled.module)),
+        tuple(_splits(modules["fused"], names)),
         len(stretches),
         compiled.plan.source,
         compiled.timings,
@@ -212,15 +236,17 @@ def _short_name(op: Operation) -> str:
     return op.target.data if isinstance(op, graph.ExternOp) else op.name.partition(".")[2]
 
 
-def _kernels(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> Iterator[ExplainedKernel]:
-    """The loop kernel of a launch is the one at the same place in the order of the function."""
-    launches = [op for op in _host_ops(modules["tile"]) if isinstance(op, host.LaunchOp)]
+def _loop_kernels(modules: dict[str, ModuleOp]) -> tuple[list[loop.KernelOp], list[str]]:
+    """The loop kernels and the tile kernels that they became: those launched at the same places of the function."""
     loops = [op for op in modules["fused"].walk() if isinstance(op, loop.KernelOp)]
-    runs = [run for op in _host_ops(compiled.module) if isinstance(op, host.StretchOp) for run in op.runs]
+    launches = [op.kernel.root_reference.data for op in _host_ops(modules["tile"]) if isinstance(op, host.LaunchOp)]
+    return loops, launches
+
+
+def _kernels(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> Iterator[ExplainedKernel]:
+    loops, launched = _loop_kernels(modules)
     for kernel in compiled.kernels:
-        bodies = [
-            body for body, op in zip(loops, launches, strict=True) if op.kernel.root_reference.data == kernel.name
-        ]
+        bodies = [body for body, name in zip(loops, launched, strict=True) if name == kernel.name]
         numbers = {number for op in bodies[0].walk() for number in _numbers(op.location)}
         members = [op for op in _graph_ops(modules["graph"]) if _numbers(op.location) & numbers]
         yield ExplainedKernel(
@@ -228,22 +254,21 @@ def _kernels(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> Iterator[
             len(bodies),
             tuple(map(_short_name, members)),
             _lines(op for body in bodies for op in body.walk()),
-            next((_span(run) for run in runs if run.kernel_name == kernel.name), 0),
+            bytes_moved(bodies[0]),
             "\n".join(map(ir_text, members)),
             ir_text(bodies[0]),
             kernel,
         )
 
 
+def _splits(module: ModuleOp, names: dict[loop.KernelOp, str]) -> Iterator[ExplainedSplit]:
+    for function, _ in functions_with_kernels(module):
+        for refusal in refusals(function):
+            yield ExplainedSplit(names[refusal.producer], names[refusal.consumer], refusal.reason)
+
+
 def _lines(ops: Iterable[Operation]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for op in ops for line in source_lines(op.location)))
-
-
-def _span(run: host.RunOp) -> int:
-    hints = {name: known.hint for name, known in symbol_ranges(run).items()}
-    types = [operand.type for operand in dict.fromkeys(run.operands)]
-    spans = [type_.byte_span for type_ in types if isinstance(type_, host.BufferType)]
-    return sum(span.evaluate(lambda leaf: hints.get(leaf.args[0]) or UNKNOWN_SIZE) for span in spans)
 
 
 def _externs(module: ModuleOp) -> Iterator[ExplainedExtern]:
@@ -252,10 +277,18 @@ def _externs(module: ModuleOp) -> Iterator[ExplainedExtern]:
             yield ExplainedExtern(op.target.data, _lines([op]), _why(op))
 
 
+WHY = {
+    **dict.fromkeys(OUT_VARIANTS.values(), "matrix product: the library's, with its surroundings fused"),
+    "stepwell.seed.default": "draws the seed of this call from torch's generator",
+}
+"""Operators that are called on purpose."""
+
+
 def _why(op: host.ExternOp) -> str:
-    if op.target.data in OUT_VARIANTS.values():
-        return "matrix product: the library's, with its surroundings fused"
-    return "no native op; runs as in eager"
+    target = op.target.data
+    known = overload(target) if target.count(".") == 2 else None
+    declined = f"{target} has a native form, but not for these types or arguments; runs as in eager"
+    return WHY.get(target) or (declined if known in TABLE else f"{target} has no native form; runs as in eager")
 
 
 # -- entry -------------------------------------------------------------------------------------------
@@ -266,38 +299,6 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
 
     Where a result requires gradients, the backward graph runs too, but no `.grad` changes.
     """
-    from .torch_backend import compile_captured
-
-    onlooker, settings = Onlooker(), config.snapshot()
-    compiled = torch.compile(
-        _fresh(function), backend=lambda gm, inputs: compile_captured(gm, inputs, settings, onlooker)
-    )
-    run_backward(compiled(*args, **kwargs))
+    onlooker = Onlooker()
+    capture(function, args, kwargs, config.snapshot(), onlooker)
     return Explanation(tuple(onlooker.graphs))
-
-
-def run_backward(result: Any) -> None:
-    """Computes the gradients of all leaves, which compiles the backward graph, and drops them."""
-    roots = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor) and leaf.grad_fn is not None]
-    leaves = _leaves({root.grad_fn for root in roots})
-    if leaves:
-        torch.autograd.grad(roots, leaves, [torch.ones_like(root) for root in roots], allow_unused=True)
-
-
-def _leaves(nodes: set[Any]) -> list[Tensor]:
-    """The tensors whose gradients the autograd graph behind these nodes accumulates."""
-    seen, stack = set(nodes), list(nodes)
-    while stack:
-        found = {node for node, _ in stack.pop().next_functions if node is not None} - seen
-        seen |= found
-        stack += found
-    return [node.variable for node in seen if hasattr(node, "variable")]
-
-
-def _fresh(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function with a code object of its own, to which Dynamo attaches what it compiles."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
-
-    return FunctionType(call.__code__.replace(), call.__globals__, "call", None, call.__closure__)

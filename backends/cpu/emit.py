@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import IndexType, ModuleOp
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, BlockArgument, SSAValue
 
 from ...ir import tile
 from ...ir.locations import location_text
-from ...ir.target import Target, target_of
+from ...ir.target import Target
 from .builder import Module
 from .convert import CONVERT
 from .emit_arith import ARITH
@@ -41,12 +41,6 @@ def emit_kernel(kernel: tile.KernelOp, target: Target) -> str:
         module.functions.append(_function(kernel, target, module, finish, kernel.finish.block, _finish))
     place = location_text(kernel)
     return f"; tile.kernel @{name} grid ({kernel.grid_size}){f', {place}' if place else ''}\n{module.text}"
-
-
-def print_llvm(module: ModuleOp) -> str:
-    """The LLVM modules of all kernels of a module, one after the other."""
-    target = target_of(module)
-    return "\n".join(emit_kernel(op, target) for op in module.body.block.ops if isinstance(op, tile.KernelOp))
 
 
 def _function(

@@ -60,10 +60,10 @@ class NestFuser:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Two kernels of which one reads from the other, by name, and why they are two."""
+    """Two kernels of which one reads from the other, and why they are two."""
 
-    producer: str
-    consumer: str
+    producer: loop.KernelOp
+    consumer: loop.KernelOp
     reason: str
 
 
@@ -75,11 +75,11 @@ def refusals(function: FuncOp) -> list[Refusal]:
     fuser = NestFuser(function, kernels)
     found: list[Refusal] = []
     for consumer in fuser.fuser.kernels.values():
-        producers = {tensor.owner: None for tensor in consumer.reads if isinstance(tensor.owner, loop.KernelOp)}
+        producers = dict.fromkeys(tensor.owner for tensor in consumer.reads if isinstance(tensor.owner, loop.KernelOp))
         for op in producers:
             plan = fuser.plan(fuser.fuser.kernels[op], consumer, split=False)
             reason = plan.reason if isinstance(plan, Obstacle) else "nobody tried: they could be joined"
-            found.append(Refusal(op.kernel_name.data, consumer.op.kernel_name.data, reason))
+            found.append(Refusal(op, consumer.op, reason))
     return found
 
 

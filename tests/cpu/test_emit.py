@@ -1,18 +1,15 @@
-"""Whole kernels: a softmax against NumPy, source lines, errors, and the text for a module of kernels."""
+"""Whole kernels: a softmax against NumPy, source lines and errors."""
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
-from stepwell.backends.cpu.emit import emit_kernel, print_llvm
+from stepwell.backends.cpu.emit import emit_kernel
 from stepwell.backends.cpu.target import host_target
 from stepwell.ir.errors import BackendError
 from stepwell.ir.locations import file_line
-from stepwell.tests.cpu.kernels import Kernel, parse_kernel, parse_module
+from stepwell.tests.cpu.kernels import Kernel, parse_kernel
 
 SOFTMAX = """
 tile.kernel @softmax(%x : memref<?xf32>, %o : memref<?xf32>, %s0 : index, %s1 : index) grid (s0)
@@ -118,12 +115,3 @@ def test_an_element_type_without_machine_type_is_refused() -> None:
     }""")
     with pytest.raises(BackendError, match="expected an element type that machine code computes with, got f8E4M3FN"):
         emit_kernel(kernel, host_target())
-
-
-def test_a_module_is_printed_kernel_by_kernel() -> None:
-    text = "tile.kernel @{0}(%o : memref<?xf32>) grid (3) {{ }}"
-    module = parse_module("\n".join(map(text.format, ("first", "second"))))
-    assert isinstance(module, ModuleOp)
-    printed = print_llvm(module)
-    assert re.findall(r"^; tile.kernel @(\w+)", printed, re.M) == ["first", "second"]
-    assert re.findall(r"define \w+ @([\w.]+)\(", printed) == ["first", "first.grid", "second", "second.grid"]

@@ -76,3 +76,31 @@ def test_it_can_be_asked_often_and_leaves_compiled_functions_alone() -> None:
         assert len(stepwell.explain(two_kernels, *arguments).graphs) == 1
     with torch._dynamo.config.patch(error_on_recompile=True):
         compiled(*arguments)
+
+
+def normalised_rows_summed(x: Tensor) -> Tensor:
+    return torch.softmax(x, -1).sum(0)
+
+
+def test_two_kernels_are_two_for_a_reason() -> None:
+    explanation = stepwell.explain(normalised_rows_summed, torch.randn(64, 512))
+    (graph,) = explanation.graphs
+    (split,) = graph.splits
+    assert [split.producer, split.consumer] == [kernel.name for kernel in graph.kernels]
+    assert split.why == "their index spaces share no leading index"
+    assert split.why in str(explanation)
+
+
+def test_bytes_moved_are_those_of_the_tensors_that_a_kernel_reads_and_writes() -> None:
+    (kernel,) = stepwell.explain(lambda x: torch.exp(x[::2]), torch.randn(64)).kernels
+    assert kernel.bytes == 2 * 32 * 4
+
+
+def test_an_extern_says_whether_a_native_form_exists() -> None:
+    def function(x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.topk(x, 2)[0], torch.exp(z)
+
+    externs = stepwell.explain(function, torch.randn(8), torch.randn(4, dtype=torch.complex64)).externs
+    why = {extern.target: extern.why for extern in externs}
+    assert why["aten.topk.default"] == "aten.topk.default has no native form; runs as in eager"
+    assert "but not for these types" in why["aten.exp.default"]

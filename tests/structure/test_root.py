@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +48,16 @@ def test_the_root_imports_nothing_heavy() -> None:
 
 def test_xdsl_opt_starts_at_once_and_never_imports_torch() -> None:
     assert min(float(python(NO_TORCH)) for _ in range(2)) < 0.8
+
+
+def test_the_help_of_xdsl_opt_says_what_each_pass_does() -> None:
+    tool = Path(sys.executable).with_name("xdsl-opt")
+    done = subprocess.run([tool, "--help"], capture_output=True, text=True, check=True)
+    listed = dict(
+        line.split(maxsplit=1) for line in done.stdout.partition("passes of stepwell:")[2].splitlines() if line
+    )
+    assert listed.keys() == STEPWELL_UNIVERSE.all_passes.keys()
+    assert listed["graph-fold-constants"] == "Compute at compile time what depends on constants alone."
 
 
 @pytest.mark.parametrize("name", stepwell.__all__)

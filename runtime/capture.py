@@ -1,0 +1,63 @@
+"""Compiles a function anew for given arguments while someone looks on; functions compiled before do not change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
+from .config import Settings
+from .observers import Recorder
+
+
+def capture(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    settings: Settings,
+    *recorders: Recorder,
+) -> Any:
+    """Compiles a function or module for these arguments and calls it once: what eager would change, it changes.
+
+    Where a result requires gradients, the backward graph runs too, but no `.grad` changes.
+    """
+    from .torch_backend import compile_captured
+
+    compiled = torch.compile(
+        fresh(function), backend=lambda gm, inputs: compile_captured(gm, inputs, settings, *recorders)
+    )
+    result = compiled(*args, **kwargs)
+    run_backward(result)
+    return result
+
+
+def run_backward(result: Any) -> list[Tensor | None]:
+    """The gradients of all leaves, computed once, which compiles the backward graph."""
+    roots = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor) and leaf.grad_fn is not None]
+    leaves = _leaves({root.grad_fn for root in roots})
+    if not leaves:
+        return []
+    return [*torch.autograd.grad(roots, leaves, [torch.ones_like(root) for root in roots], allow_unused=True)]
+
+
+def _leaves(nodes: set[Any]) -> list[Tensor]:
+    """The tensors whose gradients the autograd graph behind these nodes accumulates."""
+    seen, stack = set(nodes), list(nodes)
+    while stack:
+        found = {node for node, _ in stack.pop().next_functions if node is not None} - seen
+        seen |= found
+        stack += found
+    return [node.variable for node in seen if hasattr(node, "variable")]
+
+
+def fresh(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with a code object of its own, to which Dynamo attaches what it compiles."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return FunctionType(call.__code__.replace(), call.__globals__, "call", None, call.__closure__)
