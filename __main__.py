@@ -60,6 +60,19 @@ def explain(program: ProgramArgument, shape: ShapeOption = []) -> None:
 
 
 @app.command()
+def bisect(program: ProgramArgument, shape: ShapeOption = []) -> None:
+    """Find the first pass, and its rewrite, that makes a function differ from eager, and reduce the program."""
+    from .runtime.bisect import bisect as faults_of
+    from .runtime.program import load
+
+    loaded = load(program, shape)
+    faults = faults_of(loaded.function, *loaded.arguments)
+    if faults:
+        sys.exit("\n\n".join(map(str, faults)))
+    print("no difference from eager beyond rounding")
+
+
+@app.command()
 def passes() -> None:
     """List every pass with what it does; `xdsl-opt -p NAME` runs one alone."""
     from .universe import pass_sentences

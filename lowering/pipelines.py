@@ -5,7 +5,7 @@ The table holds names only, so that `xdsl-opt` can list every pass without impor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -149,12 +149,25 @@ def run(
 
     `before` is told each pass before it runs, `after` each stage with its IR.
     """
-    added = [make_pass(item) if isinstance(item, str) else item for item in extra]
-    for stage, names in pipeline:
-        passes = [make_pass(name) for name in names] + [item for item in added if stage_of(item) == stage]
+    for stage, passes in instances(pipeline, extra):
         for instance in passes:
             if before is not None:
                 before(instance.name)
             instance.apply(context, module)
         if after is not None:
             after(stage, module)
+
+
+def instances(
+    pipeline: Sequence[Stage] = CPU, extra: Sequence[str | ModulePass] = ()
+) -> Iterator[tuple[str, list[ModulePass]]]:
+    """Each stage with its passes, further passes after its own."""
+    added = [make_pass(item) if isinstance(item, str) else item for item in extra]
+    for stage, names in pipeline:
+        yield stage, [*map(make_pass, names), *(item for item in added if stage_of(item) == stage)]
+
+
+def names_after(stage: str, pipeline: Sequence[Stage] = CPU) -> list[str]:
+    """The passes that are left once a stage has ended."""
+    position = [name for name, _ in pipeline].index(stage)
+    return [name for _, names in pipeline[position + 1 :] for name in names]

@@ -37,9 +37,9 @@ from ..ir.errors import BackendError
 from ..ir.graph.attributes import Arguments, ArgumentsAttr
 from ..ir.locations import source_lines
 from ..ir.target import TARGET, Target, TargetAttr, target_of
-from ..lowering.pipelines import CPU, PASSES, make_pass
+from ..lowering.pipelines import CPU, PASSES, Stage, make_pass
 from ..lowering.pipelines import run as run_pipeline
-from .config import Settings
+from .config import ExtraPass, Settings
 from .memory import POOL
 from .observers import CompiledGraph, CompiledKernel, Dump, Recorder, ir_text
 from .plan import BoxedCall, Plan, PlanWriter
@@ -57,13 +57,16 @@ class Compilation:
     name: str
     settings: Settings
     recorders: Sequence[Recorder] = ()
+    pipeline: Sequence[Stage] = CPU
     step: str = "import"
     timings: dict[str, float] = field(default_factory=dict)
     started: float = field(default_factory=perf_counter)
 
     def run(self) -> BoxedCall:
         self.begin("import")
-        imported = import_graph(self.gm, self.inputs)
+        return self.compile(import_graph(self.gm, self.inputs))
+
+    def compile(self, imported: ImportedGraph) -> BoxedCall:
         module = imported.module
         module.attributes[TARGET] = TargetAttr(machine(self.settings))
         self.lower(module, self.begin_pass(module), self.record)
@@ -86,8 +89,8 @@ class Compilation:
     def lower(
         self, module: ModuleOp, before: Callable[[str], None], after: Callable[[str, ModuleOp], None] | None
     ) -> None:
-        extra = [*self.settings.passes, *(("loop-keep-precision",) if self.settings.excess_precision else ())]
-        run_pipeline(make_context(), module, extra=extra, before=before, after=after)
+        extra = further_passes(self.settings)
+        run_pipeline(make_context(), module, self.pipeline, extra=extra, before=before, after=after)
 
     def plan(self, imported: ImportedGraph, codes: Sequence[KernelCode]) -> Plan:
         by_name = {code.name: code for code in codes}
@@ -119,6 +122,11 @@ class Compilation:
         self.check(module)
         for recorder in self.recorders:
             recorder.after(self.name, stage, module)
+
+
+def further_passes(settings: Settings) -> list[ExtraPass]:
+    """The passes that run beside the pipeline's own."""
+    return [*settings.passes, *(("loop-keep-precision",) if settings.excess_precision else ())]
 
 
 def machine(settings: Settings) -> Target:

@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 from xdsl.printer import Printer
 
 from ..ir import tile
+from ..lowering.pipelines import names_after
 from .plan import Plan
 from .stretch import KernelCode
 
@@ -64,7 +65,8 @@ def ir_text(op: Operation) -> str:
 class Dump:
     """Writes the IR before each pass and after each stage, the LLVM IR of each kernel and the plan to a folder.
 
-    Each graph gets a folder of its own, each pass a file that begins with the command that runs it again.
+    Each graph gets a folder of its own. The file of a pass begins with the command that runs it again, that of a stage
+    with the one that leads from there to LLVM IR.
     """
 
     def __init__(self, parent: Path) -> None:
@@ -89,7 +91,9 @@ class Dump:
         path.write_text(f"// {graph} graph; xdsl-opt -p {pass_name} {path}\n{ir_text(module)}\n")
 
     def after(self, graph: str, stage: str, module: ModuleOp) -> None:
-        (self.folder / f"{stage}.mlir").write_text(f"{ir_text(module)}\n")
+        path, left = self.folder / f"{stage}.mlir", ",".join(names_after(stage))
+        command = f"xdsl-opt{f' -p {left}' if left else ''} -t llvm-ir {path}"
+        path.write_text(f"// {graph} graph after stage {stage}; {command}\n{ir_text(module)}\n")
 
     def finished(self, graph: CompiledGraph) -> None:
         (self.folder / "plan.py").write_text(graph.plan.source)

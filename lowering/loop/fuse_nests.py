@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -14,8 +15,9 @@ from xdsl.passes import ModulePass
 from ...ir import loop
 from ..analysis import costs
 from ..analysis.kernels import Kernel, Order, functions_with_kernels
+from ..applications import permitted
 from .alignment import Pairs
-from .fusion import KernelFuser, Obstacle
+from .fusion import KernelFuser, Obstacle, join_text
 
 
 class NestFuser:
@@ -35,7 +37,7 @@ class NestFuser:
         refused: set[Operation] = set()
         while (producer := self.best_producer(kernel, refused)) is not None:
             plan = self.plan(producer, kernel)
-            if isinstance(plan, Obstacle):
+            if isinstance(plan, Obstacle) or not permitted(partial(join_text, producer, kernel)):
                 refused.add(producer.op)
                 continue
             old = producer.op, kernel.op

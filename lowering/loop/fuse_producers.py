@@ -30,6 +30,7 @@ from ..analysis import costs
 from ..analysis.accesses import guard_of, index_operands, substitute_indices
 from ..analysis.kernels import Kernel, functions_with_kernels
 from ..analysis.sizes import Sizes
+from ..applications import permitted
 from .moves import detach, erase, fused_name
 
 # -- legality ----------------------------------------------------------------------------------------
@@ -51,6 +52,9 @@ class Pointwise:
     @property
     def result(self) -> SSAValue:
         return self.kernel.op.results[0]
+
+    def describe_move(self) -> str:
+        return f"move {self.kernel.op.kernel_name.data} to its readers"
 
     @property
     def is_expensive(self) -> bool:
@@ -94,7 +98,7 @@ class Fuser:
     def fuse(self, producer: Pointwise) -> None:
         """Moves or copies the producer to its readers where that pays."""
         reads = self.reads_of(producer)
-        if reads is None or not self.pays(producer, reads):
+        if reads is None or not self.pays(producer, reads) or not permitted(producer.describe_move):
             return
         for read, consumer in reads[:-1]:
             inline(producer, read, consumer, self.sizes, move=False)

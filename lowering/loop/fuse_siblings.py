@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -13,8 +14,9 @@ from xdsl.passes import ModulePass
 from ...ir import loop
 from ..analysis import costs
 from ..analysis.kernels import Kernel, Order, functions_with_kernels
+from ..applications import permitted
 from .alignment import Pairs
-from .fusion import KernelFuser, Obstacle
+from .fusion import KernelFuser, Obstacle, join_text
 
 
 class SiblingFuser:
@@ -54,7 +56,7 @@ class SiblingFuser:
             first = left.pop(0)
             for second in left:
                 plan = self.plan(first, second)
-                if not isinstance(plan, Obstacle):
+                if not isinstance(plan, Obstacle) and permitted(partial(join_text, first, second)):
                     self.fuse(first, second, plan)
                     break
 

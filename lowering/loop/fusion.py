@@ -34,6 +34,10 @@ class Obstacle:
     reason: str
 
 
+def join_text(first: Kernel, second: Kernel) -> str:
+    return f"join {first.op.kernel_name.data} with {second.op.kernel_name.data}"
+
+
 class KernelFuser:
     """Plans and performs the fusion of two kernels of a function."""
 

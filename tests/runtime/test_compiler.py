@@ -103,6 +103,22 @@ def test_dumped_commands_lead_from_one_file_to_the_next(tmp_path: Path) -> None:
         assert TOOLS["xdsl-opt"](command[1].split(), "").strip() == after.read_text().partition("\n")[2].strip()
 
 
+def without_places(text: str) -> list[str]:
+    """LLVM IR without the comments that name lines of the program, which the text of our IR does not keep."""
+    return [line for line in text.splitlines() if not line.strip().startswith(";")]
+
+
+@pytest.mark.parametrize("stage", [stage for stage, _ in CPU if stage != "host"])
+def test_the_dump_of_a_stage_leads_to_the_code_of_the_kernels(tmp_path: Path, stage: str) -> None:
+    with config.patch(dump=tmp_path):
+        compiled(affine)(torch.ones(8))
+    path = tmp_path / "graph-0" / f"{stage}.mlir"
+    command = re.fullmatch(rf"// inference graph after stage {stage}; xdsl-opt (.*)", path.read_text().splitlines()[0])
+    assert command
+    printed = TOOLS["xdsl-opt"](command[1].split(), "")
+    assert without_places(printed) == without_places(next(path.parent.glob("*.ll")).read_text())
+
+
 def test_the_replay_file_of_a_failing_pass_is_its_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     apply = HostPlanBuffers.apply
 
