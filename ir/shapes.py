@@ -17,7 +17,7 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser, BaseParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
-from .expr import CONSTRUCTORS, Atom, Domain, Expr, ExprLike, as_expr, const, contiguous_strides, dim, symbol
+from .expr import CONSTRUCTORS, ONE, Atom, Domain, Expr, ExprLike, as_expr, const, contiguous_strides, dim, symbol
 from .target import TargetAttr
 
 LeafParser: TypeAlias = Callable[[], Expr | None]
@@ -241,6 +241,44 @@ class SymbolAttr(Data[SymbolRange]):
     """A size symbol, e.g. `#stepwell.symbol<s0, 2, 4096, hint 256>`; the upper bound may be `?`."""
 
     name = "stepwell.symbol"
+def dense_order(layout: Layout) -> list[int] | None:
+    """The dims, outermost in memory first, of a layout without gaps and overlaps; dims of size 1 are left out."""
+    left = [position for position, size in enumerate(layout.sizes) if size != ONE]
+    order: list[int] = []
+    stride = ONE
+    while left:
+        inner = next((position for position in left if layout.strides[position] == stride), None)
+        if inner is None:
+            return None
+        left.remove(inner)
+        order.insert(0, inner)
+        stride = stride * layout.sizes[inner]
+    return order
+
+
+def own_type(type_: Attribute, element: Attribute | None = None) -> TensorType[Attribute]:
+    """The type of a new tensor like one of that type: in the same order of dims, but without gaps and overlaps."""
+    assert isinstance(type_, TensorType)
+    if element is None or element == type_.element_type:
+        return _own_type(type_, type_.element_type) if isinstance(type_.encoding, LayoutAttr) else type_
+    return _own_type(type_, element)
+
+
+@lru_cache(maxsize=1 << 12)
+def _own_type(type_: Attribute, element: Attribute) -> TensorType[Attribute]:
+    layout = layout_of(type_)
+    return tensor_type(element, layout.sizes, layout.strides if dense_order(layout) is not None else _packed(layout))
+
+
+def _packed(layout: Layout) -> tuple[Expr, ...]:
+    """Strides in the order of the layout's where that is known, else row-major ones."""
+    if not all(stride.is_constant and stride.constant for stride in layout.strides):
+        return contiguous_strides(layout.sizes)
+    order = sorted(range(len(layout.strides)), key=lambda position: -layout.strides[position].constant)
+    packed = contiguous_strides([layout.sizes[position] for position in order])
+    return tuple(packed[order.index(position)] for position in range(len(order)))
+
+
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> SymbolRange:

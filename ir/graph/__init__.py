@@ -91,7 +91,6 @@ from .elementwise import (
     TruncOp,
     UnaryOp,
     XorOp,
-    with_element,
 )
 from .indexing import (
     BOUNDS,
@@ -162,5 +161,5 @@ __all__ = [
     "ShrOp", "SigmoidOp", "SignBitOp", "SignOp", "SinOp", "SinhOp", "SizeOp", "SliceOp", "SqrtOp",
     "SubOp", "SumOp", "TanOp", "TanhOp", "TruncDivOp", "TruncOp", "TypedBytes", "UnaryOp", "View",
     "ViewOp", "WeightOp", "WindowOp", "XorOp", "index_position", "indexed_sizes", "integer_of",
-    "integers_of", "with_element",
+    "integers_of",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, tra
 from xdsl.traits import Commutative, NoMemoryEffect, Pure
 
 from ..dtypes import BOOL, element_of, is_float, is_native, numpy_dtype
-from ..shapes import layout_of, tensor_type
+from ..shapes import own_type
 from .base import TENSOR, GraphOp, Parameter, Word, verify_same_element, verify_same_sizes
 from .traits import Elementwise
 
@@ -50,12 +50,6 @@ class ElementwiseOp(GraphOp, ABC):
         verify_same_element(self, self.operands)
 
 
-def with_element(type_: Attribute, element: Attribute) -> Attribute:
-    """The tensor type of the same sizes and strides with another element."""
-    layout = layout_of(type_)
-    return tensor_type(element, layout.sizes, layout.strides)
-
-
 # -- unary -------------------------------------------------------------------------------------------
 
 
@@ -69,7 +63,7 @@ class UnaryOp(ElementwiseOp, ABC):
 
     @classmethod
     def make(cls, operand: SSAValue, type_: Attribute | None = None, location: LocationAttr = UNKNOWN_LOC) -> UnaryOp:
-        return cls.create(operands=(operand,), result_types=(type_ or operand.type,), location=location)
+        return cls.create(operands=(operand,), result_types=(type_ or own_type(operand.type),), location=location)
 
 
 class FloatUnaryOp(UnaryOp, ABC):
@@ -97,7 +91,7 @@ class FloatTestOp(FloatUnaryOp, ABC):
 
     @classmethod
     def make(cls, operand: SSAValue, type_: Attribute | None = None, location: LocationAttr = UNKNOWN_LOC) -> UnaryOp:
-        type_ = type_ or with_element(operand.type, BOOL)
+        type_ = type_ or own_type(operand.type, BOOL)
         return cls.create(operands=(operand,), result_types=(type_,), location=location)
 
 
@@ -604,7 +598,7 @@ class BinaryOp(ElementwiseOp, ABC):
         type_: Attribute | None = None,
         location: LocationAttr = UNKNOWN_LOC,
     ) -> BinaryOp:
-        return cls.create(operands=(lhs, rhs), result_types=(type_ or lhs.type,), location=location)
+        return cls.create(operands=(lhs, rhs), result_types=(type_ or own_type(lhs.type),), location=location)
 
 
 class FloatBinaryOp(BinaryOp, ABC):
@@ -937,7 +931,7 @@ class CompareOp(ElementwiseOp):
         type_: Attribute | None = None,
         location: LocationAttr = UNKNOWN_LOC,
     ) -> CompareOp:
-        type_ = type_ or with_element(lhs.type, BOOL)
+        type_ = type_ or own_type(lhs.type, BOOL)
         return cls.build_from((lhs, rhs), type_, location, predicate=StringAttr(predicate))
 
     def verify_elements(self) -> None:
@@ -976,7 +970,7 @@ class SelectOp(ElementwiseOp):
         type_: Attribute | None = None,
         location: LocationAttr = UNKNOWN_LOC,
     ) -> SelectOp:
-        return cls.build_from((condition, lhs, rhs), type_ or lhs.type, location)
+        return cls.build_from((condition, lhs, rhs), type_ or own_type(lhs.type), location)
 
     def verify_elements(self) -> None:
         if element_of(self.condition.type) != BOOL:
@@ -1016,7 +1010,7 @@ class FmaOp(ElementwiseOp):
         type_: Attribute | None = None,
         location: LocationAttr = UNKNOWN_LOC,
     ) -> FmaOp:
-        return cls.build_from((lhs, rhs, addend), type_ or lhs.type, location)
+        return cls.build_from((lhs, rhs, addend), type_ or own_type(lhs.type), location)
 
 
 # -- conversion --------------------------------------------------------------------------------------
@@ -1056,7 +1050,7 @@ class ConvertOp(ConversionOp):
         type_: Attribute | None = None,
         location: LocationAttr = UNKNOWN_LOC,
     ) -> ConvertOp:
-        return cls.build_from((operand,), type_ or with_element(operand.type, element), location)
+        return cls.build_from((operand,), type_ or own_type(operand.type, element), location)
 
 
 @irdl_op_definition
@@ -1079,7 +1073,7 @@ class BitcastOp(ConversionOp):
         type_: Attribute | None = None,
         location: LocationAttr = UNKNOWN_LOC,
     ) -> BitcastOp:
-        return cls.build_from((operand,), type_ or with_element(operand.type, element), location)
+        return cls.build_from((operand,), type_ or own_type(operand.type, element), location)
 
     def verify_elements(self) -> None:
         super().verify_elements()

@@ -24,7 +24,7 @@ from xdsl.traits import NoMemoryEffect, Pure
 from ..combiners import COMBINERS
 from ..dtypes import INT32, INT64, element_of
 from ..expr import Expr, ExprLike, as_expr
-from ..shapes import MapAttr, expr_list_text, sizes_of, tensor_type
+from ..shapes import MapAttr, expr_list_text, own_type, sizes_of, tensor_type
 from .attributes import DataAttr
 from .base import (
     TENSOR,
@@ -267,7 +267,7 @@ class IndexPutOp(IndexedOp):
         location: LocationAttr = UNKNOWN_LOC,
     ) -> IndexPutOp:
         properties = _combined(bounds, combiner, dims=integers(dims))
-        return cls.build_from((operand, value, *indices), type_ or operand.type, location, **properties)
+        return cls.build_from((operand, value, *indices), type_ or own_type(operand.type), location, **properties)
 
     @property
     def indexed(self) -> tuple[int, ...]:
@@ -325,7 +325,7 @@ class ScatterOp(IndexedOp):
         location: LocationAttr = UNKNOWN_LOC,
     ) -> ScatterOp:
         properties = _combined(bounds, combiner, dim=integer(dim))
-        return cls.build_from((operand, index, value), type_ or operand.type, location, **properties)
+        return cls.build_from((operand, index, value), type_ or own_type(operand.type), location, **properties)
 
     def verify_(self) -> None:
         verify_same_element(self, (self.operand, self.value))
@@ -377,7 +377,7 @@ class InsertSliceOp(GraphOp):
     ) -> InsertSliceOp:
         steps = [1] * len(starts) if steps is None else steps
         return cls.build_from(
-            (operand, value), type_ or operand.type, location, starts=exprs(starts), steps=exprs(steps)
+            (operand, value), type_ or own_type(operand.type), location, starts=exprs(starts), steps=exprs(steps)
         )
 
     def verify_(self) -> None:

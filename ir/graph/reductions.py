@@ -15,7 +15,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, tra
 from xdsl.traits import Pure
 
 from ..dtypes import BOOL, INT64, element_of, is_native
-from ..shapes import sizes_of, tensor_type
+from ..shapes import own_type, sizes_of, tensor_type
 from .base import (
     TENSOR,
     GraphOp,
@@ -259,7 +259,7 @@ class ScanOp(GraphOp):
         location: LocationAttr = UNKNOWN_LOC,
     ) -> ScanOp:
         return cls.build_from(
-            (operand,), type_ or operand.type, location, dim=integer(dim), combiner=StringAttr(combiner)
+            (operand,), type_ or own_type(operand.type), location, dim=integer(dim), combiner=StringAttr(combiner)
         )
 
     def verify_(self) -> None:

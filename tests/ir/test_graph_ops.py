@@ -6,6 +6,7 @@ import inspect
 import io
 import re
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -18,9 +19,12 @@ from xdsl.traits import ConstantLike, MemoryEffect, get_effects, is_side_effect_
 
 from stepwell.ir import graph
 from stepwell.ir.dtypes import BFLOAT16, BOOL, FLOAT32, FLOAT64, INT8, INT64, UINT8
+from stepwell.ir.expr import ExprLike, symbol
 from stepwell.ir.graph import DataAttr, Graph
 from stepwell.ir.graph.traits import Contraction, Creation, Elementwise, Reduction, View
-from stepwell.ir.shapes import Stepwell, tensor_type
+from stepwell.ir.shapes import Stepwell, own_type, tensor_type
+
+Sizes: TypeAlias = tuple[ExprLike, ...]
 
 OPERATIONS = [*Graph.operations]
 
@@ -129,3 +133,21 @@ def test_a_static_row_major_type_has_one_form() -> None:
     assert tensor_type(FLOAT32, (2, 3)) == tensor_type(FLOAT32, (2, 3), (3, 1))
     assert text_of(tensor_type(FLOAT32, (2, 3))) == "tensor<2x3xf32>"
     assert text_of(tensor_type(FLOAT32, (2, 3), (1, 2))) == "tensor<2x3xf32, #stepwell.layout<(2, 3), (1, 2)>>"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides", "own"),
+    [
+        ((3, 4), (4, 1), (4, 1)),
+        ((3, 4), (1, 3), (1, 3)),
+        ((3, 4), (0, 1), (4, 1)),
+        ((3, 4), (2, 20), (1, 3)),
+        ((2, 8, 3, 3), (288, 1, 96, 32), (72, 1, 24, 8)),
+        ((symbol("s0"), 4), (8, 1), (4, 1)),
+        ((symbol("s0"), 4), (1, symbol("s0")), (1, symbol("s0"))),
+    ],
+)
+def test_a_tensor_of_its_own_has_neither_gaps_nor_overlaps(sizes: Sizes, strides: Sizes, own: Sizes) -> None:
+    type_ = own_type(tensor_type(FLOAT32, sizes, strides), INT64)
+    assert type_ == tensor_type(INT64, sizes, own)
+    assert own_type(type_) == type_

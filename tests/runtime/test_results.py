@@ -23,3 +23,10 @@ def test_a_detached_result_keeps_the_gradient_of_its_sibling() -> None:
     assert not detached.requires_grad
     (gradient,) = torch.autograd.grad(first.sum() + second.sum() + mean, x)
     torch.testing.assert_close(gradient, torch.cos(x) * 2 * (1 + 1 / 6))
+
+
+def test_a_temporary_of_an_expanded_tensor_has_memory_of_its_own() -> None:
+    """`cumsum` accumulates f32 in a temporary of f64, whose rows must not overlap as those of its operand do."""
+    x = torch.arange(4.0).expand(3, 4)
+    result = torch.compile(lambda x: x.cumsum(0), backend="stepwell")(x)
+    torch.testing.assert_close(result, torch.tensor([[0.0, 1, 2, 3], [0, 2, 4, 6], [0, 3, 6, 9]]))

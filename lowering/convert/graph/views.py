@@ -11,7 +11,7 @@ from typing import Any
 
 from ....ir import graph
 from ....ir.expr import ONE, ZERO, Expr, contiguous_strides, delinearize, dim, exact_quotient, linearize
-from ....ir.shapes import Layout, layout_of, sizes_of
+from ....ir.shapes import Layout, dense_order, layout_of, sizes_of
 from .sources import Box, identity
 
 Place = tuple[Expr, ...]
@@ -109,21 +109,6 @@ def _as_strided(op: graph.AsStridedOp) -> Place | None:
     for position, index in zip(order, indices, strict=True):
         place[position] = index
     return tuple(place)
-
-
-def dense_order(layout: Layout) -> list[int] | None:
-    """The dims, outermost in memory first, of a layout without gaps; dims of size 1 are left out."""
-    left = [position for position, size in enumerate(layout.sizes) if size != ONE]
-    order: list[int] = []
-    stride = ONE
-    while left:
-        inner = next((position for position in left if layout.strides[position] == stride), None)
-        if inner is None:
-            return None
-        left.remove(inner)
-        order.insert(0, inner)
-        stride = stride * layout.sizes[inner]
-    return order
 
 
 _PLACES: dict[type[graph.ViewOp], Callable[[Any], Place | None]] = {
