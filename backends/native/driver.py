@@ -41,10 +41,15 @@ PYTHON_SYMBOLS = (
 
 def text(serial: bool) -> str:
     """LLVM IR that defines ENTRY, a METH_FASTCALL function; `serial` makes it independent of OpenMP."""
-    return "".join((_PYTHON, _NO_OPENMP if serial else _OPENMP, _LAUNCH, _UNBOXING, _ENTRY))
+    return assemble((_NO_OPENMP if serial else _OPENMP) + _LAUNCH)
 
 
-def _loads(pointer: str, fields: tuple[str, ...]) -> str:
+def assemble(launch: str) -> str:
+    """LLVM IR that defines ENTRY, given that of `void @launch(ptr %record, ptr %slots, ptr %words)`."""
+    return "".join((_PYTHON, launch, _UNBOXING, _ENTRY))
+
+
+def loads(pointer: str, fields: tuple[str, ...]) -> str:
     """Load each field of a record into the value of its name."""
     return "\n".join(
         f"  %{field}.at = getelementptr i64, ptr {pointer}, i64 {index}\n  %{field} = load i64, ptr %{field}.at"
@@ -154,7 +159,7 @@ declare i64 @llvm.umin.i64(i64, i64)
 ; words[0] is set: the address of the call's error slot.
 define internal void @launch(ptr %record, ptr %slots, ptr %words) nounwind {{
 entry:
-{_loads("%record", LAUNCH)}
+{loads("%record", LAUNCH)}
   %operand.slots = getelementptr i64, ptr %record, i64 {len(LAUNCH)}
   %operands = getelementptr i64, ptr %words, i64 1
   br label %gather
@@ -245,7 +250,7 @@ descriptor:
   %no.header = icmp eq ptr %header, null
   br i1 %no.header, label %fail, label %check.count
 check.count:
-{_loads("%header", HEADER)}
+{loads("%header", HEADER)}
   %n_expected = add i64 %n_arguments, 2
   %counted = icmp eq i64 %n_args, %n_expected
   br i1 %counted, label %unbox.first, label %bad.count

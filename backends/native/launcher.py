@@ -68,29 +68,35 @@ class Stretch:
         owners: Sequence[object] = (),
         serial: bool = False,
     ) -> None:
-        words = _descriptor(kinds, launches, constants, derived, release_gil)
-        self.call = _function((array("q", words).tobytes(), *owners), serial)
+        records = [launch.words() for launch in launches]
+        operands = [launch.operand_slots for launch in launches]
+        n_words = 1 + max(map(len, operands), default=0)
+        words = descriptor(kinds, constants, derived, records, operands, n_words, release_gil)
+        self.call = bind(prepare(serial=serial), words, owners)
 
 
-def _descriptor(
+def descriptor(
     kinds: str,
-    launches: Sequence[Launch],
     constants: Sequence[int],
     derived: Sequence[tuple[int, int]],
-    release_gil: bool,
+    records: Sequence[Sequence[int]],
+    operands: Sequence[Sequence[int]],
+    n_words: int,
+    release_gil: bool = True,
 ) -> list[int]:
-    """The words that `driver` describes; raises BackendError for an unknown kind or a slot that nothing fills."""
+    """The words that `driver` describes; raises BackendError for an unknown kind or a slot that nothing fills.
+
+    `records` are the words of each launch, `operands` the slots that it uses.
+    """
     if unknown := sorted(set(kinds) - KINDS.keys()):
         raise BackendError("argument kinds", expected=f"only {', '.join(KINDS)}", got=", ".join(unknown))
-    records = [launch.words() for launch in launches]
     n_slots = len(kinds) + len(constants) + len(derived)
     _check_slots(len(kinds) + len(constants), derived, "derived slots")
-    _check_slots(n_slots, [launch.operand_slots for launch in launches], "kernel operands")
-    n_words = 1 + max((len(launch.operand_slots) for launch in launches), default=0)
-    sizes = (len(kinds), len(constants), len(derived), n_slots, len(launches), n_words)
+    _check_slots(n_slots, operands, "kernel operands")
+    sizes = (len(kinds), len(constants), len(derived), n_slots, len(records), n_words)
     head = [*sizes, int(release_gil), *(KINDS[kind] for kind in kinds), *constants]
     head += [slot for pair in derived for slot in pair]
-    first = len(head) + len(launches)
+    first = len(head) + len(records)
     starts = accumulate((len(record) for record in records[:-1]), initial=first) if records else ()
     return [*head, *starts, *(word for record in records for word in record)]
 
@@ -112,38 +118,41 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-class _Driver(NamedTuple):
-    """The native function in memory and what Python needs to know to call it."""
+class NativeFunction(NamedTuple):
+    """A native function in memory and what Python needs to know to call it."""
 
     module: NativeModule
     method: _MethodDef
 
 
 _METH_FASTCALL = 0x80
-_drivers: dict[bool, _Driver] = {}
+_drivers: dict[bool, NativeFunction] = {}
 _new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
     ("PyCFunction_NewEx", ctypes.pythonapi)
 )
 
 
-def prepare(objects: ObjectCache | None = None, serial: bool = False) -> _Driver:
+def prepare(objects: ObjectCache | None = None, serial: bool = False) -> NativeFunction:
     """Compile the driver once, or load it from a cache: called early, it saves the first stretch some 30 ms.
 
     Raises BackendError where there is no OpenMP, unless `serial`.
     """
     if serial not in _drivers:
-        module = compile_module(driver.text(serial), objects=objects, imports=_imports(serial))
-        method = _MethodDef(driver.ENTRY.encode(), module.address(driver.ENTRY), _METH_FASTCALL, None)
-        _drivers.setdefault(serial, _Driver(module, method))
+        imports = python_symbols() | ({} if serial else openmp.addresses())
+        module = compile_module(driver.text(serial), objects=objects, imports=imports)
+        _drivers.setdefault(serial, method_of(module))
     return _drivers[serial]
 
 
-def _imports(serial: bool) -> dict[str, int]:
-    return {
-        driver.DATA_PTR: id(_DATA_PTR),
-        **{symbol: _address_in_python(symbol) for symbol in driver.PYTHON_SYMBOLS},
-        **({} if serial else openmp.addresses()),
-    }
+def method_of(module: NativeModule) -> NativeFunction:
+    """The entry of a module that `driver` assembled."""
+    return NativeFunction(module, _MethodDef(driver.ENTRY.encode(), module.address(driver.ENTRY), _METH_FASTCALL, None))
+
+
+def python_symbols() -> dict[str, int]:
+    """What the entry imports from the interpreter."""
+    addresses = {symbol: _address_in_python(symbol) for symbol in driver.PYTHON_SYMBOLS}
+    return {driver.DATA_PTR: id(_DATA_PTR), **addresses}
 
 
 _DATA_PTR = sys.intern("data_ptr")
@@ -153,9 +162,8 @@ def _address_in_python(symbol: str) -> int:
     return ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, symbol))
 
 
-def _function(bound: tuple[object, ...], serial: bool) -> Callable[..., ErrorRecord | None]:
-    """A builtin that finds its descriptor in `bound` and keeps all of it alive."""
-    function: Callable[..., ErrorRecord | None] = _new_function(
-        ctypes.addressof(prepare(serial=serial).method), bound, None
-    )
-    return function
+def bind(function: NativeFunction, words: Sequence[int], owners: Sequence[object]) -> Callable[..., ErrorRecord | None]:
+    """A builtin that finds these words as its descriptor, and keeps the owners alive."""
+    bound = (array("q", words).tobytes(), *owners)
+    made: Callable[..., ErrorRecord | None] = _new_function(ctypes.addressof(function.method), bound, None)
+    return made
