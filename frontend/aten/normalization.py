@@ -10,7 +10,7 @@ from typing import Any
 
 from ...ir.dtypes import compute_type
 from ...ir.expr import ONE, ZERO, ExprLike, product
-from ..builder import Declined, GraphBuilder, Value, exp, log, rsqrt
+from ..builder import Declined, GraphBuilder, Value, exp, log, reciprocal, rsqrt
 from .reductions import degrees_of_freedom, moments
 from .registry import imports
 
@@ -42,7 +42,7 @@ def softmax(builder: GraphBuilder, self: Value, dim: int, half_to_float: bool) -
     x = _in_compute_type(builder, self)
     dims = _row_dims(x, dim)
     e = exp(x - x.max(dims, keep=True))
-    return e / e.sum(dims, keep=True)
+    return e * reciprocal(e.sum(dims, keep=True))  # one division a row; the sum is 1 at least, so this is safe
 
 
 @imports("aten._log_softmax")

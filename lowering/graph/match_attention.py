@@ -90,11 +90,11 @@ def _through_reshapes(value: SSAValue) -> SSAValue:
 
 
 def _softmax_operand(value: SSAValue) -> SSAValue | None:
-    """s, if the value is exp(s - max s) / Σ exp(s - max s) along the last dim, used nowhere else."""
+    """s, if the value is exp(s - max s) over Σ exp(s - max s) along the last dim, used nowhere else."""
     quotient = value.owner
-    if not isinstance(quotient, graph.DivOp) or not value.has_one_use():
+    if not isinstance(quotient, graph.DivOp | graph.MulOp) or not value.has_one_use():
         return None
-    exponential, total = quotient.lhs.owner, _repeated(quotient.rhs)
+    exponential, total = quotient.lhs.owner, _repeated(quotient.rhs, inverse=isinstance(quotient, graph.MulOp))
     if not isinstance(exponential, graph.ExpOp) or not isinstance(total, graph.SumOp):
         return None
     difference = exponential.operand.owner
@@ -108,12 +108,15 @@ def _softmax_operand(value: SSAValue) -> SSAValue | None:
     return difference.lhs if private and total.reduced == largest.reduced == last else None
 
 
-def _repeated(value: SSAValue) -> Operation | None:
-    """The op whose result, kept with size 1, the value repeats along its last dim."""
-    if isinstance(value.owner, graph.BroadcastOp) and isinstance(value.owner.operand.owner, graph.ReshapeOp):
-        owner = value.owner.operand.owner.operand.owner
-        return owner if isinstance(owner, Operation) else None
-    return None
+def _repeated(value: SSAValue, inverse: bool = False) -> Operation | None:
+    """The op whose result, or its `inverse`, the value repeats along its last dim, where it was kept with size 1."""
+    if not isinstance(value.owner, graph.BroadcastOp):
+        return None
+    kept = value.owner.operand.owner
+    if inverse:
+        kept = kept.operand.owner if isinstance(kept, graph.ReciprocalOp) else None
+    owner = kept.operand.owner if isinstance(kept, graph.ReshapeOp) else None
+    return owner if isinstance(owner, Operation) else None
 
 
 def _uses(value: SSAValue) -> int:
