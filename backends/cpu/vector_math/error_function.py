@@ -9,6 +9,8 @@ from .algebra import Float, exact_product, exact_sum, fma, polynomial
 from .exponential import reduce_by_ln2, times_power, twice_exp
 from .formats import F64
 
+ERF_ROOT_START = 0.564189612865448  # 1/√π rounded to f32
+ERF_ROOT_END = 3.9375  # above, erf is 1 in f32
 ERF_SPLIT = 1.1875  # below, an odd polynomial
 ERF_END = 6.0  # above, erf is 1
 ERFC_SHIFT = 3.0
@@ -17,6 +19,21 @@ ERFC_END = 27.3  # above, erfc is 0
 
 
 def erf(x: Float) -> Float:
+    return _erf_in_pieces(x) if x.format is F64 else _erf_by_root(x)
+
+
+def _erf_by_root(x: Float) -> Float:
+    """1 - (1 - d)² = 2d - d², where the root of erfc(x) is 1 - d and d = x/√π + x·T(x) for |x|.
+
+    Near 0 the error is that of d, which the exact factor of its first term keeps small; further out d is near 1,
+    where the square hides its error. For f64 the polynomial would be long and ill conditioned.
+    """
+    size = abs(x).at_most(ERF_ROOT_END)
+    root = fma(size, ERF_ROOT_START, size * polynomial(size, coefficients.ERF_ROOT[x.format.name]))
+    return fma(-root, root, root + root).with_sign_of(x)
+
+
+def _erf_in_pieces(x: Float) -> Float:
     """x + x·T(x²) up to 1.19, else 1 - P(|x|)⁸: the eighth root of erfc is all but a polynomial."""
     size, key = abs(x).at_most(ERF_END), x.format.name
     square = x * x

@@ -15,7 +15,7 @@ from typing import Any
 
 import mpmath as mp
 
-from .error_function import ERF_END, ERF_SPLIT, ERFC_CENTRE, ERFC_END, ERFC_SHIFT
+from .error_function import ERF_END, ERF_ROOT_END, ERF_ROOT_START, ERF_SPLIT, ERFC_CENTRE, ERFC_END, ERFC_SHIFT
 from .exponential import TANH_SPLIT
 from .formats import F32, F64, Format
 
@@ -172,19 +172,26 @@ APPROXIMATIONS = {
     "ATAN": odd_tail("atan", mp.atan, (mp.sqrt(2) - 1) * SLACK, degrees(4, 10)),
     "ASIN": odd_tail("asin", mp.asin, 0.5, degrees(5, 12)),
     "SINH": odd_tail("sinh", mp.sinh, 1, degrees(3, 7)),
+    "ERF_ROOT": Approximation(
+        f"erfc(x) = (1 - {ERF_ROOT_START} x - x T(x))²",
+        lambda x: (1 - mp.sqrt(mp.erfc(x))) / x - ERF_ROOT_START,
+        lambda x: 2 * mp.sqrt(mp.erfc(x)) * x / mp.erf(x),
+        (mp.mpf(0), mp.mpf(ERF_ROOT_END)),
+        {F32: 13},
+    ),
     "ERF": Approximation(
         "erf(x) = x + x T(x²)",
         lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
         lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)),
         (mp.mpf(0), mp.mpf(ERF_SPLIT) ** 2),
-        degrees(7, 13),
+        {F64: 13},
     ),
     "ERFC_ROOT": Approximation(
         "erfc(x) = P(x)⁸, to an absolute error",
         lambda x: mp.root(mp.erfc(x), 8),
         lambda x: 8 * mp.root(mp.erfc(x), 8) ** 7,
         (mp.mpf(ERF_SPLIT), mp.mpf(ERF_END)),
-        degrees(6, 18),
+        {F64: 18},
     ),
     "ERFC": Approximation(
         f"erfc(x) = exp(-x²) u P(u - {ERFC_CENTRE}) with u = 1/(x + {ERFC_SHIFT}), computed in f64",
