@@ -320,7 +320,7 @@ SAMPLES: dict[str, tuple[Call, str]] = {
     "aten.std_mean.correction": (lambda: call(x(), [1], correction=1, keepdim=True), "sum div sub mul sum div sqrt"),
     "aten.logsumexp": (lambda: call(x(), [1]), "max isinf select sub exp sum log add"),
     "aten.linalg_vector_norm": (lambda: call(x(), 2, [1]), "mul sum sqrt"),
-    "aten._softmax": (lambda: call(x(), 1, False), "max sub exp sum div"),
+    "aten._softmax": (lambda: call(x(), 1, False), "max sub exp sum reciprocal mul"),
     "aten._log_softmax": (lambda: call(x(), 1, False), "max sub exp sum log sub"),
     "aten._softmax_backward_data": (lambda: call(x(), torch.softmax(x(), 1), 1, torch.float32), "mul sum mul sub"),
     "aten._log_softmax_backward_data": (
