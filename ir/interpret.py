@@ -28,6 +28,7 @@ from .loop.interpreter import LoopFunctions
 from .memory import tensor_shape
 from .shapes import symbol_ranges
 from .tile.interpreter import TileFunctions, Traffic
+from .tt.interpreter import CastFunctions, TritonFunctions
 
 
 def symbol_names(function: func.FuncOp) -> list[str]:
@@ -93,6 +94,7 @@ class Interpretation:
     ) -> None:
         self.symbols: dict[str, int] = {}
         self.tile = TileFunctions()
+        self.triton = TritonFunctions()
         self.interpreter = Interpreter(module)
         self.register(self.interpreter, weights, extern)
 
@@ -103,8 +105,10 @@ class Interpretation:
             ElementwiseFunctions(),
             GraphFunctions(self.symbols, weights or {}, extern),
             LoopFunctions(self.symbols),
-            HostFunctions(self.symbols, self.tile),
+            HostFunctions(self.symbols, self.tile, self.triton),
             self.tile,
+            self.triton,
+            CastFunctions(),
         ):
             interpreter.register_implementations(functions)
 

@@ -18,7 +18,8 @@ TARGET = "stepwell.target"
 
 @dataclass(frozen=True)
 class Target:
-    """A processor: its name, its width and number of vector registers, its cores, its caches per core (L3: all).
+    """A processor: its name, its width and number of vector registers, its cores, its caches per core (L3: all), and
+    whether it has instructions that round f32 to bf16.
 
     On a GPU the cores are multiprocessors and L1 is the shared memory of one.
     """
@@ -30,6 +31,12 @@ class Target:
     l1_bytes: int
     l2_bytes: int
     l3_bytes: int
+    rounds_to_bf16: bool = False
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether blocks are spread over the threads of a multiprocessor; GPUs are named as `sm_90`."""
+        return self.name.startswith("sm_")
 
 
 GENERIC = Target(
@@ -37,7 +44,8 @@ GENERIC = Target(
 )
 """What a module without the attribute is compiled for."""
 
-_NUMBERS = tuple(field.name for field in fields(Target) if field.name != "name")
+_FLAG = "rounds_to_bf16"
+_NUMBERS = tuple(field.name for field in fields(Target) if field.name not in ("name", _FLAG))
 
 
 @irdl_attr_definition
@@ -50,13 +58,19 @@ class TargetAttr(Data[Target]):
     def parse_parameter(cls, parser: AttrParser) -> Target:
         with parser.in_angle_brackets():
             name = parser.parse_str_literal()
-            return Target(name, **{field: _parse_number(parser, field) for field in _NUMBERS})
+            numbers = {field: _parse_number(parser, field) for field in _NUMBERS}
+            rounds = parser.parse_optional_punctuation(",") is not None
+            if rounds:
+                parser.parse_keyword(_FLAG)
+            return Target(name, **numbers, rounds_to_bf16=rounds)
 
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string_literal(self.data.name)
             for field in _NUMBERS:
                 printer.print_string(f", {field} = {getattr(self.data, field)}")
+            if self.data.rounds_to_bf16:
+                printer.print_string(f", {_FLAG}")
 
 
 def _parse_number(parser: AttrParser, field: str) -> int:

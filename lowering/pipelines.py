@@ -34,6 +34,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "loop-coalesce-dims": ("loop.coalesce_dims", "LoopCoalesceDims"),
     "loop-split-phases": ("loop.split_phases", "LoopSplitPhases"),
     "convert-loop-to-tile": ("convert.loop_to_tile", "ConvertLoopToTile"),
+    "convert-tile-to-tt": ("convert.tile_to_tt", "ConvertTileToTriton"),
     "host-bufferize": ("host.bufferize", "HostBufferize"),
     "host-fold-copies": ("host.fold_copies", "HostFoldCopies"),
     "host-reuse-buffers": ("host.reuse_buffers", "HostReuseBuffers"),
@@ -103,8 +104,15 @@ CPU: tuple[Stage, ...] = (
 )
 """From a graph to kernels and a host function, on the CPU."""
 
+GPU: tuple[Stage, ...] = (
+    *CPU,
+    # Last: what the host passes ask of kernels is said at the tile level.
+    ("tt", ("convert-tile-to-tt",)),
+)
+"""From a graph to functions of Triton's dialect and a host function that launches them, on a GPU."""
 
-_STAGE_OF_LEVEL = {"graph": "graph", "loop": "fused", "tile": "tile", "host": "host"}
+
+_STAGE_OF_LEVEL = {"graph": "graph", "loop": "fused", "tile": "tile", "host": "host", "tt": "tt"}
 
 
 def make_pass(name: str) -> ModulePass:

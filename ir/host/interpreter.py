@@ -9,22 +9,24 @@ import numpy as np
 from xdsl.interpreter import Interpreter, InterpreterFunctions, PythonValues, impl, register_impls
 from xdsl.ir import SSAValue
 
-from .. import host
+from .. import host, tt
 from ..arithmetic import Array, dtype_of
 from ..dtypes import element_of
 from ..loop.ops import scalar_type
 from ..memory import Memory, Symbols, places_of, size_of, tensor_shape
 from ..tile import KernelOp
 from ..tile.interpreter import TileFunctions
+from ..tt.interpreter import TritonFunctions
 
 
 @register_impls
 class HostFunctions(InterpreterFunctions):
-    """`symbols` are those of the function that runs, `tile` runs the kernels that it launches."""
+    """`symbols` are those of the function that runs, `tile` and `triton` run the kernels that it launches."""
 
-    def __init__(self, symbols: Symbols, tile: TileFunctions) -> None:
+    def __init__(self, symbols: Symbols, tile: TileFunctions, triton: TritonFunctions) -> None:
         self.symbols = symbols
         self.tile = tile
+        self.triton = triton
 
     @impl(host.ViewOp)
     def run_view(self, interpreter: Interpreter, op: host.ViewOp, args: PythonValues) -> PythonValues:
@@ -39,8 +41,12 @@ class HostFunctions(InterpreterFunctions):
         results = [self.memory(result, inits.get(position)) for position, result in enumerate(op.results)]
         symbols = [size_of(expr, self.symbols) for expr in op.symbol_values]
         kernel = interpreter.get_op_for_symbol(op.kernel)
-        assert isinstance(kernel, KernelOp)
-        self.tile.run_kernel(interpreter, kernel, (*buffers, *results, *symbols))
+        arguments = (*buffers, *results, *symbols)
+        if isinstance(kernel, tt.FuncOp):
+            self.triton.run_kernel(interpreter, kernel, arguments)
+        else:
+            assert isinstance(kernel, KernelOp)
+            self.tile.run_kernel(interpreter, kernel, arguments)
         return tuple(self.tensor(value, memory, op.name) for value, memory in zip(op.results, results, strict=True))
 
     def memory(self, value: SSAValue, array: Array | None) -> Memory:

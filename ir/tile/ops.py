@@ -76,6 +76,10 @@ from ..shapes import (
 
 INDEX = IndexType()
 
+WARPS, STAGES, INDEX_BITS = "stepwell.num_warps", "stepwell.num_stages", "stepwell.index_bits"
+"""What the schedule asks of a GPU, as `i32` attributes of a kernel: warps of each program, iterations of a loop whose
+loads are in flight at once, and bits that hold every offset."""
+
 FLOAT_PREDICATES = (
     "oeq",
     "ogt",
@@ -376,6 +380,14 @@ class ForOp(IRDLOperation):
     @property
     def index(self) -> SSAValue:
         return self.block.args[0]
+
+    @property
+    def low(self) -> Expr:
+        return self.bounds.results[0]
+
+    @property
+    def high(self) -> Expr:
+        return self.bounds.results[1]
 
     @property
     def mask(self) -> SSAValue | None:

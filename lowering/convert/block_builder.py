@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -87,6 +87,9 @@ _INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ug
 
 class BlockBuilder:
     """Appends tile ops to `block`, translating loop ops through `values` and `buffers`."""
+
+    handlers: ClassVar[dict[type[Operation], Callable[[Any, Any], None]]]
+    """What translates ops of each class that is not cloned."""
 
     def __init__(self, block: Block, buffers: Mapping[SSAValue, Buffer], errors: dict[tuple[str, str], int]):
         self.block = block
@@ -267,7 +270,7 @@ class BlockBuilder:
     def emit(self, op: Operation) -> None:
         """Translates one scalar op of a body; nests and locals are the caller's."""
         self.location = op.location
-        handler = _HANDLERS.get(type(op))
+        handler = self.handlers.get(type(op))
         if handler is not None:
             handler(self, op)
         elif type(op).dialect_name() in ("arith", "math"):
@@ -559,7 +562,7 @@ CASTS: tuple[type[Operation], ...] = (
     arith.FPToUIOp,
 )
 
-_HANDLERS: dict[type[Operation], Callable[[BlockBuilder, Any], None]] = {
+BlockBuilder.handlers = {
     loop.ReadOp: BlockBuilder._read,
     loop.WriteOp: BlockBuilder._write,
     loop.IndexOp: BlockBuilder._index,

@@ -24,6 +24,7 @@ from ..schedule.model import KernelModel, captured
 from ..schedule.plan import ParallelPlan, Plan, Planner, SerialPlan, SplitPlan
 from ..schedule.prefetch import LeafFinder, Prefetcher, Stream
 from .block_builder import BlockBuilder, Buffer
+from .grid_kernel import GridConverter
 from .nests import NestEmitter, Span, fits_scratch, ops_before
 from .split_reduction import SplitEmitter
 from .square_tiles import TiledEmitter
@@ -213,6 +214,14 @@ def structure(kernel: loop.KernelOp) -> tuple[object, ...]:
     return tuple(key)
 
 
+def convert(kernel: loop.KernelOp, name: str, target: Target) -> Converted:
+    """The tile kernel of a loop kernel, under the schedule that suits the target."""
+    if not target.is_gpu:
+        return KernelConverter(kernel, name, target).convert()
+    made, symbols = GridConverter(kernel, name, target).convert()
+    return Converted(made, symbols, ())
+
+
 class ConvertLoopToTile(ModulePass):
     """Give every loop.kernel a schedule for the module's target and make it a tile.kernel that the host launches."""
 
@@ -226,7 +235,7 @@ class ConvertLoopToTile(ModulePass):
             found = converted.get(key)
             if found is None:
                 name = f"{kernel.kernel_name.data}_{len(converted)}"
-                found = converted[key] = KernelConverter(kernel, name, target).convert()
+                found = converted[key] = convert(kernel, name, target)
                 op.body.block.add_op(found.kernel)
             replace_by_launch(kernel, found)
 

@@ -1,0 +1,334 @@
+"""Turns the nests of a loop kernel into blocks and loops of one program of a GPU.
+
+Locals have no memory here: what is read of one is computed again at the place of the read. Where both places lie in
+blocks of the same indices, that gives the value which is in registers already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...ir import loop, tile
+from ...ir.errors import LoweringError
+from ...ir.expr import ONE, ZERO, Expr
+from ...ir.tile.ops import INDEX
+from ..schedule.choose import leaf_lane
+from ..schedule.grid_plan import SHORT_EXTENT, GridPlan, power_of_two
+from ..schedule.model import KernelModel, is_leaf
+from .grid_builder import Axes, Axis, GridBuilder, Run
+from .nests import combiners_of, yields_in_order
+
+Body = Callable[[Sequence[SSAValue]], Sequence[SSAValue]]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How one dim of a nest is gone through: by `width` lanes at a time, all at once if `whole`."""
+
+    index: SSAValue
+    size: Expr
+    width: int = 1
+    whole: bool = False
+
+
+class GridNests:
+    """Emits bodies of a loop kernel through a grid builder."""
+
+    def __init__(self, builder: GridBuilder, model: KernelModel, plan: GridPlan):
+        self.builder = builder
+        self.model = model
+        self.plan = plan
+        self.writers = writers_of(model.kernel)
+
+    # -- bodies ----------------------------------------------------------------------------------
+
+    def body(self, block: Block) -> None:
+        for op in block.ops:
+            self.op(op)
+
+    def op(self, op: Operation) -> None:
+        handler = _HANDLERS.get(type(op))
+        if handler is not None:
+            handler(self, op)
+        elif not isinstance(op, loop.YieldOp | loop.LocalOp):
+            self.builder.emit(op)
+
+    def values(self, operands: Sequence[SSAValue]) -> list[SSAValue]:
+        return [self.builder.values[operand] for operand in operands]
+
+    def grid(self, nest: loop.ParallelOp, program: SSAValue) -> None:
+        """The body of the nest that programs share, each at its place."""
+        walks = zip(nest.indices, nest.sizes, self.plan.widths, self.plan.positions, strict=True)
+        self.place(list(walks), program, nest)
+
+    def place(self, walks: list[tuple[SSAValue, Expr, int, Expr]], program: SSAValue, nest: loop.ParallelOp) -> None:
+        if not walks:
+            self.body(nest.block)
+            return
+        (index, size, width, position), *rest = walks
+        start = position * width
+        zero = start == ZERO
+        base = self.builder.constant(0, INDEX) if zero else self.builder.add(tile.IndexOp.make([program], start, INDEX))
+        if width == 1:
+            self.builder.values[index] = base
+            self.place(rest, program, nest)
+            return
+        with self.builder.running(index, self.run(base, size, width)):
+            self.place(rest, program, nest)
+
+    def run(self, base: SSAValue, size: Expr, width: int) -> Run:
+        """A run along a further axis, masked where it goes beyond the end."""
+        axis = Axis(len(self.builder.active), width)
+        if size.is_constant and size.constant % width == 0:
+            return Run(axis, base, None)
+        builder = self.builder
+        numbers = builder.numbers(Run(axis, base, None))
+        return Run(axis, base, builder.compare("slt", numbers, builder.add(tile.IndexOp.make((), size))))
+
+    # -- loops -----------------------------------------------------------------------------------
+
+    def walks(self, nest: loop.NestOp) -> list[Walk]:
+        """How a nest is gone through: an innermost one along an axis where that is long enough."""
+        found = [Walk(index, size) for index, size in zip(nest.indices, nest.sizes, strict=True)]
+        if not is_leaf(nest) or not nest.rank or isinstance(nest, loop.ForOp):
+            return found
+        position = leaf_lane(nest, self.model)
+        size = nest.sizes[position]
+        extent = self.model.hints.size(size)
+        if extent < SHORT_EXTENT and self.builder.active:
+            return found
+        held = 1
+        for run in self.builder.active:
+            held *= run.axis.width
+        most = max(self.plan.piece // held, SHORT_EXTENT)
+        width = min(power_of_two(extent), most)
+        if width > 1:
+            whole = size.is_constant and size.constant <= width
+            found[position] = Walk(nest.indices[position], size, width, whole)
+        return found
+
+    def loops(self, walks: Sequence[Walk], inits: Sequence[SSAValue], body: Body) -> Sequence[SSAValue]:
+        """Nested loops over dims, carrying values through all of them."""
+        if not walks:
+            return body(inits)
+        first, *rest = walks
+        builder = self.builder
+        if first.whole:
+            run = self.run(builder.constant(0, INDEX), first.size, first.width)
+            with builder.running(first.index, run):
+                return self.loops(rest, inits, body)
+        if first.size == ONE:
+            builder.values[first.index] = builder.constant(0, INDEX)
+            return self.loops(rest, inits, body)
+        made = tile.ForOp.make((), ZERO, first.size, first.width, inits, masked=first.width > 1)
+        builder.append(made)
+        for argument, init in zip(made.carried, inits, strict=True):
+            builder.over(argument, builder.axes.get(init, ()))
+        with builder.inside(made.block):
+            results = self.iteration(first, made, rest, body)
+            builder.append(tile.YieldOp.make(results))
+        for result, init in zip(made.results, inits, strict=True):
+            builder.over(result, builder.axes.get(init, ()))
+        return made.results
+
+    def iteration(self, walk: Walk, made: tile.ForOp, rest: Sequence[Walk], body: Body) -> Sequence[SSAValue]:
+        builder = self.builder
+        if made.mask is None:
+            builder.values[walk.index] = made.index
+            return self.loops(rest, made.carried, body)
+        axis = Axis(len(builder.active), walk.width)
+        builder.over(made.mask, (axis,))
+        full = walk.size.is_constant and walk.size.constant % walk.width == 0
+        with builder.running(walk.index, Run(axis, made.index, None if full else made.mask)):
+            return self.loops(rest, made.carried, body)
+
+    # -- nests -----------------------------------------------------------------------------------
+
+    def parallel(self, op: loop.ParallelOp) -> None:
+        if has_effects(op):
+            self.loops(self.walks(op), (), lambda _: self._run_body(op))
+
+    def _run_body(self, op: loop.NestOp) -> Sequence[SSAValue]:
+        self.body(op.block)
+        return ()
+
+    def sequential(self, op: loop.ForOp) -> None:
+        axes = tuple(run.axis for run in self.builder.active)
+
+        def body(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self.builder.values.update(zip(op.carried, carried, strict=True))
+            self.body(op.block)
+            last = op.block.last_op
+            assert last is not None
+            return [self.builder.lift(value, axes) for value in self.values(last.operands)]
+
+        inits = [self.builder.lift(value, axes) for value in self.values(op.inits)]
+        results = self.loops(self.walks(op), inits, body)
+        self.builder.values.update(zip(op.results, results, strict=True))
+
+    def reduce(self, op: loop.ReduceOp) -> None:
+        builder, combiners = self.builder, combiners_of(op)
+        outer = tuple(run.axis for run in builder.active)
+        walks = self.walks(op)
+        own = tuple(Axis(len(outer), walk.width) for walk in walks if walk.width > 1)
+        at_once = all(walk.whole or walk.size == ONE for walk in walks)
+        in_order = yields_in_order(op) and not own
+        identities = builder.neutral(combiners, op.result_types, (*outer, *own), in_order)
+
+        def step(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self.body(op.block)
+            values = self.masked(self.values(op.yielded.operands), identities, own)
+            if at_once:
+                return values
+            lifted = [builder.lift(value, (*outer, *own)) for value in values]
+            return builder.combine(combiners, carried, lifted, in_order=in_order)
+
+        results = list(self.loops(walks, () if at_once else identities, step))
+        for axis in own:
+            results = builder.reduce_axis(combiners, results, axis)
+        builder.values.update(zip(op.results, results, strict=True))
+
+    def masked(self, values: Sequence[SSAValue], identities: Sequence[SSAValue], own: Axes) -> list[SSAValue]:
+        """Lanes beyond the end of a reduction's own axis contribute the identity; each value runs along that axis."""
+        builder = self.builder
+        found: list[SSAValue] = []
+        for value, identity in zip(values, identities, strict=True):
+            axes = builder.axes_of([value])
+            value = builder.lift(value, tuple(sorted({*axes, *own}, key=lambda axis: axis.position)))
+            mask = builder.mask_of(own)
+            if mask is not None:
+                scalar = identity.owner.operands[0] if isinstance(identity.owner, tile.BroadcastOp) else identity
+                value = builder.select(mask, value, scalar)
+            found.append(value)
+        return found
+
+    # -- locals ----------------------------------------------------------------------------------
+
+    def read(self, op: loop.ReadOp) -> None:
+        """A read of a tensor, or of what this kernel writes: that is made again at the place of the read."""
+        writer = self.writers.get(op.source)
+        if writer is None:
+            self.builder.emit(op)
+        else:
+            self.builder.values[op.result] = self.remade(op, writer)
+
+    def write(self, op: loop.WriteOp) -> None:
+        if op.target in self.builder.places:
+            self.builder.emit(op)
+
+    def remade(self, read: loop.ReadOp, writer: loop.WriteOp) -> SSAValue:
+        """What the writer writes for the indices that are read."""
+        nest = nest_beside(writer, read)
+        with self.rebound():
+            self.bind(read, writer, nest)
+            for op in slice_of(writer.value, nest):
+                self.op(op)
+            return self.builder.values[writer.value]
+
+    def bind(self, read: loop.ReadOp, writer: loop.WriteOp, nest: Operation) -> None:
+        """Gives the indices of a writer the values at which a read looks."""
+        builder = self.builder
+        found: list[tuple[SSAValue, SSAValue, Run | None]] = []
+        for written, wanted in zip(writer.map.results, read.map.results, strict=True):
+            source = None if wanted.as_dim is None else read.indices[wanted.as_dim]
+            index = None if written.as_dim is None else writer.indices[written.as_dim]
+            if index is None or not is_index_in(index, nest):
+                if source is not index or (index is None and written != wanted):
+                    raise unsupported(read, "a read of what an inner nest writes at its plain indices")
+            elif source in builder.runs:
+                found.append((index, builder.values[source], builder.runs[source]))
+            else:
+                found.append((index, builder.position(list(read.indices), wanted), None))
+        for index, value, run in found:
+            builder.runs.pop(index, None)
+            builder.values[index] = value
+            if run is not None:
+                builder.bind_run(index, run)
+
+    @contextmanager
+    def rebound(self) -> Iterator[None]:
+        """Forgets what is bound inside."""
+        builder = self.builder
+        values, runs = dict(builder.values), dict(builder.runs)
+        yield
+        builder.values, builder.runs = values, runs
+
+
+def writers_of(kernel: loop.KernelOp) -> dict[SSAValue, loop.WriteOp]:
+    """The write that gives each buffer of a kernel its values, for buffers that the kernel reads."""
+    found: dict[SSAValue, list[loop.WriteOp]] = {}
+    read: set[SSAValue] = set()
+    for op in kernel.body.walk():
+        if isinstance(op, loop.WriteOp):
+            found.setdefault(op.target, []).append(op)
+        elif isinstance(op, loop.ReadOp):
+            read.add(op.source)
+    for target in read & set(found):
+        writes = found[target]
+        if len(writes) != 1 or writes[0].combiner is not None:
+            raise unsupported(writes[0], "one write for each element of what the kernel reads")
+    return {target: found[target][0] for target in read & set(found)}
+
+
+def unsupported(op: Operation, expected: str) -> LoweringError:
+    return LoweringError("convert-loop-to-tile", expected=expected, got=op.name)
+
+
+def nest_beside(writer: loop.WriteOp, read: loop.ReadOp) -> Operation:
+    """The op around a write that stands in a block around a read."""
+    around: set[Block | None] = set()
+    current: Operation | None = read
+    while current is not None:
+        around.add(current.parent)
+        current = current.parent_op()
+    found: Operation = writer
+    while found.parent not in around:
+        parent = found.parent_op()
+        assert parent is not None
+        found = parent
+    return found
+
+
+def is_index_in(index: SSAValue, nest: Operation) -> bool:
+    block = index.owner
+    return isinstance(block, Block) and nest.is_ancestor(block)
+
+
+def slice_of(value: SSAValue, nest: Operation) -> list[Operation]:
+    """The ops inside of a nest that make a value, in order."""
+    needed: set[Operation] = set()
+    waiting = [value]
+    while waiting:
+        op = waiting.pop().owner
+        if isinstance(op, Block) or op in needed or op is nest or not nest.is_ancestor(op):
+            continue
+        needed.add(op)
+        for inner in op.walk():
+            waiting.extend(inner.operands)
+    return [op for op in nest.walk() if op in needed and not any(other.is_ancestor(op) for other in needed - {op})]
+
+
+def has_effects(nest: loop.NestOp) -> bool:
+    """Whether a nest does more than fill locals."""
+    for op in nest.walk():
+        if isinstance(op, loop.AssertOp):
+            return True
+        if isinstance(op, loop.WriteOp) and not isinstance(op.target.owner, loop.LocalOp):
+            return True
+    return False
+
+
+_HANDLERS: dict[type[Operation], Callable[[GridNests, Any], None]] = {
+    loop.ParallelOp: GridNests.parallel,
+    loop.ReduceOp: GridNests.reduce,
+    loop.ForOp: GridNests.sequential,
+    loop.ReadOp: GridNests.read,
+    loop.WriteOp: GridNests.write,
+}
+
+__all__ = ["GridNests"]

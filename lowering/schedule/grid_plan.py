@@ -1,0 +1,205 @@
+"""Lays a kernel on the programs of a GPU: which dims run along axes of a program's blocks, and how many warps it has.
+
+Blocks live in the registers of all threads of a program, so a plan is a choice of powers of two: enough elements to
+keep memory busy, few enough to fit. Rows that fit are held whole; what outgrows the registers is walked in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from ...ir import loop
+from ...ir.expr import ONE, Expr, ceildiv, delinearize, dim, product
+from ...ir.target import Target
+from .choose import leaf_lane
+from .model import KernelModel, is_leaf, nests_of
+
+POINTS = 1024
+"""Elements of a pointwise program: 4 warps with 16-byte accesses reach the rate of a copy on an H200."""
+
+CROSSED_SIDE = 64
+"""Side of the tiles of pointwise kernels whose accesses are contiguous along different dims."""
+
+ROW_ELEMENTS = 2048
+"""Elements that a program of short rows has at least."""
+
+RESIDENT_ELEMENTS = 1 << 14
+"""Elements of a row up to which it stays in registers: 32 of each thread of 16 warps."""
+
+PIECE_ELEMENTS = 4096
+"""Elements of the pieces in which longer rows, and columns, are walked."""
+
+COLUMNS = 64
+"""Columns of a program that reduces down columns: 256 contiguous bytes of f32."""
+
+SHORT_EXTENT = 16
+"""Trips below which an inner nest runs as a loop, not along an axis."""
+
+WARP_BYTES = 2048
+"""What one warp holds of a block: 64 bytes per thread, four accesses of 16 bytes."""
+
+MOST_WARPS = 16
+
+PIPELINE_STAGES = 3
+"""Iterations of a loop over pieces whose loads are in flight at once."""
+
+
+def power_of_two(size: int) -> int:
+    """The least power of two that is not smaller."""
+    return 1 << max(size - 1, 0).bit_length()
+
+
+@dataclass(frozen=True)
+class GridPlan:
+    """Programs take `widths[k]` neighbours of each dim of `nest`, along an axis of the blocks where that is not 1.
+
+    Without a nest one program runs the whole kernel. `piece` is the number of elements, over all axes, up to which an
+    inner nest runs along an axis at a time.
+    """
+
+    nest: loop.ParallelOp | None
+    widths: tuple[int, ...]
+    piece: int
+    warps: int
+    stages: int = PIPELINE_STAGES
+
+    @property
+    def counts(self) -> tuple[Expr, ...]:
+        """Programs along each dim."""
+        sizes = () if self.nest is None else self.nest.sizes
+        return tuple(ceildiv(size, width) for size, width in zip(sizes, self.widths, strict=True))
+
+    @property
+    def grid(self) -> Expr:
+        return product(self.counts)
+
+    @property
+    def positions(self) -> tuple[Expr, ...]:
+        """The number of a program along each dim, from its number."""
+        return delinearize(dim(0), self.counts)
+
+
+class GridPlanner:
+    """Chooses the plan of one kernel."""
+
+    def __init__(self, model: KernelModel, target: Target):
+        self.model = model
+        self.target = target
+        self.hints = model.hints
+
+    def plan(self) -> GridPlan:
+        nests = nests_of(self.model.kernel.block)
+        nest = nests[0] if len(nests) == 1 else None
+        if not isinstance(nest, loop.ParallelOp) or nest is not self.model.kernel.block.last_op or not nest.rank:
+            return GridPlan(None, (), PIECE_ELEMENTS, self.warps(PIECE_ELEMENTS))
+        if is_leaf(nest):
+            return self.pointwise(nest)
+        return self.rows(nest)
+
+    def warps(self, elements: int) -> int:
+        """Warps for blocks of that many of the widest element that is read or written."""
+        bits = max((access.bits for access in self.model.accesses), default=32)
+        wanted = elements * min(bits, 64) // 8 // WARP_BYTES
+        return max(1, min(power_of_two(wanted), MOST_WARPS))
+
+    # -- points ----------------------------------------------------------------------------------
+
+    def pointwise(self, nest: loop.ParallelOp) -> GridPlan:
+        crossed = self.contiguous_dims(nest)
+        if len(crossed) > 1 and all(self.hints.size(nest.sizes[k]) >= SHORT_EXTENT for k in crossed[:2]):
+            widths = [1] * nest.rank
+            for k in crossed[:2]:
+                widths[k] = min(CROSSED_SIDE, power_of_two(self.hints.size(nest.sizes[k])))
+            return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.warps(widths[crossed[0]] * widths[crossed[1]]))
+        first = crossed[0] if crossed else nest.rank - 1
+        return GridPlan(nest, self.spread(nest, first, POINTS), PIECE_ELEMENTS, 4)
+
+    def contiguous_dims(self, nest: loop.ParallelOp) -> list[int]:
+        """Dims along which accesses are contiguous, those of the most bytes first."""
+        weights: dict[int, int] = {}
+        for access in self.model.accesses:
+            for k, index in enumerate(nest.indices):
+                if access.stride(index) == ONE:
+                    weights[k] = weights.get(k, 0) + access.trips * access.bits
+                    break
+        most = max(weights.values(), default=0)
+        found = [k for k, weight in weights.items() if 8 * weight >= most]
+        return sorted(found, key=lambda k: (-weights[k], -k))
+
+    def spread(self, nest: loop.ParallelOp, first: int, budget: int) -> tuple[int, ...]:
+        """Widths of about `budget` elements: along one dim as far as it goes, the rest along those outside of it."""
+        widths = [1] * nest.rank
+        for k in (first, *(k for k in range(nest.rank)[::-1] if k != first)):
+            widths[k] = self.fitting_width(nest.sizes[k], budget)
+            budget //= widths[k]
+        return tuple(widths)
+
+    def fitting_width(self, size: Expr, most: int) -> int:
+        """The widest power of two, of which few enough lanes lie beyond the end of the dim."""
+        extent = max(self.hints.size(size), 1)
+        width = min(power_of_two(extent), most)
+        while width > 32 and -(-extent // width) * width > extent * 9 // 8:
+            width //= 2
+        return width
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def rows(self, nest: loop.ParallelOp) -> GridPlan:
+        """Programs of whole rows, of points with short inner loops, or of columns."""
+        contiguous = self.contiguous_dims(nest)
+        length = self.longest_axis(nest)
+        if length < SHORT_EXTENT:
+            first = contiguous[0] if contiguous else nest.rank - 1
+            return GridPlan(nest, self.spread(nest, first, POINTS // 4), PIECE_ELEMENTS, 4)
+        widths = [1] * nest.rank
+        inner = power_of_two(length)
+        if contiguous and self.mostly_contiguous(nest, contiguous[0]):
+            column = contiguous[0]
+            widths[column] = min(COLUMNS, power_of_two(self.hints.size(nest.sizes[column])))
+            return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.warps(PIECE_ELEMENTS))
+        row = nest.rank - 1
+        widths[row] = self.rows_at_once(nest, inner)
+        elements = widths[row] * inner
+        if elements > RESIDENT_ELEMENTS:
+            return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.warps(PIECE_ELEMENTS))
+        return GridPlan(nest, tuple(widths), RESIDENT_ELEMENTS, self.warps(elements))
+
+    def rows_at_once(self, nest: loop.ParallelOp, inner: int) -> int:
+        """Short rows go together, as long as all multiprocessors stay busy."""
+        points = self.hints.volume(nest.sizes)
+        wanted = max(1, ROW_ELEMENTS // inner)
+        while wanted > 1 and points // wanted < 2 * self.target.cores:
+            wanted //= 2
+        return min(wanted, power_of_two(self.hints.size(nest.sizes[-1])))
+
+    def longest_axis(self, nest: loop.NestOp) -> int:
+        """Extent of the longest dim along which an innermost nest could run."""
+        longest = 0
+        for inner in self.model.nests:
+            if inner is not nest and is_leaf(inner) and inner.rank and not isinstance(inner, loop.ForOp):
+                longest = max(longest, self.hints.size(inner.sizes[leaf_lane(inner, self.model)]))
+        return longest
+
+    def mostly_contiguous(self, nest: loop.ParallelOp, position: int) -> bool:
+        """Whether more of the memory inside of a nest is contiguous along its dim than along inner ones."""
+        index = nest.indices[position]
+        outside = inside = 0
+        for access in self.model.accesses:
+            weight = access.trips * access.bits
+            if access.stride(index) == ONE:
+                outside += weight
+            elif self.runs_along(access.indices, access.stride, nest):
+                inside += weight
+        return outside > inside
+
+    @staticmethod
+    def runs_along(indices: Sequence[SSAValue], stride: object, nest: loop.NestOp) -> bool:
+        """Whether an access is contiguous along an index of an inner nest."""
+        assert callable(stride)
+        return any(index not in nest.indices and stride(index) == ONE for index in indices)
+
+
+__all__ = ["GridPlan", "GridPlanner", "power_of_two"]

@@ -1,0 +1,97 @@
+// RUN: xdsl-opt %s -p convert-tile-to-tt --split-input-file | filecheck %s
+
+// A kernel takes pointers that are promised to be aligned; how to launch it is said by attributes.
+// CHECK-LABEL: "tt.func"() <{sym_name = "double"
+// CHECK-SAME: function_type = (!tt.ptr<f32>, !tt.ptr<f32>) -> ()
+// CHECK-SAME: arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}]
+// CHECK: [[PROGRAM:%.*]] = "tt.get_program_id"() <{axis = 0 : i32}>
+// CHECK: [[OFFSET:%.*]] = arith.muli [[PROGRAM]], %{{.*}} : i32
+// CHECK: [[POINTER:%.*]] = "tt.addptr"(%{{.*}}, [[OFFSET]]) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+// CHECK: [[LANES:%.*]] = "tt.make_range"() <{start = 0 : i32, end = 64 : i32}>
+// CHECK: [[BASE:%.*]] = "tt.splat"([[POINTER]])
+// CHECK: "tt.addptr"([[BASE]], [[LANES]])
+// CHECK: "tt.load"
+// CHECK: "tt.store"
+// CHECK: "tt.return"
+// CHECK: stepwell.num_warps = 2 : i32, stepwell.num_stages = 3 : i32, stepwell.grid = #stepwell.map<() -> (8)>
+tile.kernel @double(%x : memref<?xf32>, %o : memref<?xf32>) grid (8) attributes {stepwell.num_warps = 2 : i32, stepwell.index_bits = 32 : i32} {
+  %p = tile.program_id : index
+  %v = tile.load %x[%p * 64] strides (1) : memref<?xf32> -> vector<64xf32>
+  %w = arith.addf %v, %v : vector<64xf32>
+  tile.store %w, %o[%p * 64] strides (1) : vector<64xf32>, memref<?xf32>
+}
+
+// -----
+
+// Symbols come as i32 where their range fits; wide offsets are i64.
+// CHECK-LABEL: sym_name = "symbols"
+// CHECK-SAME: function_type = (!tt.ptr<f32>, i32, i64) -> ()
+// CHECK-SAME: arg_attrs = [{tt.divisibility = 16 : i32}, {}, {}]
+// CHECK: "tt.extsi"(%{{.*}}) : (i32) -> i64
+// CHECK: stepwell.grid = #stepwell.map<()[s0] -> (s0 ceildiv 64)>
+tile.kernel @symbols(%x : memref<?xf32>, %s0 : index, %s1 : index) grid (s0 ceildiv 64) attributes {stepwell.symbols = [#stepwell.symbol<s0, 2, 4096>, #stepwell.symbol<s1, 2, ?>]} {
+  %v = tile.load %x[s0 * s1] strides () : memref<?xf32> -> f32
+  tile.store %v, %x[0] strides () : f32, memref<?xf32>
+}
+
+// -----
+
+// bf16 is computed in f32 and rounded once per op; quotients are exact, functions come from libdevice.
+// CHECK-LABEL: sym_name = "narrow"
+// CHECK: [[VALUE:%.*]] = "tt.load"
+// CHECK: [[WIDE:%.*]] = arith.extf [[VALUE]] : tensor<64xbf16> to tensor<64xf32>
+// CHECK: [[QUOTIENT:%.*]] = "tt.precise_divf"([[WIDE]], [[WIDE]])
+// CHECK: [[ROUNDED:%.*]] = arith.truncf [[QUOTIENT]] : tensor<64xf32> to tensor<64xbf16>
+// CHECK: arith.extf [[ROUNDED]]
+// CHECK: "tt.extern_elementwise"(%{{.*}}) <{libname = "", libpath = "", pure = true, symbol = "__nv_tanhf"}>
+tile.kernel @narrow(%x : memref<?xbf16>, %o : memref<?xbf16>) grid (1) {
+  %v = tile.load %x[0] strides (1) : memref<?xbf16> -> vector<64xbf16>
+  %q = arith.divf %v, %v : vector<64xbf16>
+  %t = math.tanh %q : vector<64xbf16>
+  tile.store %t, %o[0] strides (1) : vector<64xbf16>, memref<?xbf16>
+}
+
+// -----
+
+// A loop carries blocks, masks its last iteration and has loads in flight; a row is combined by a region.
+// CHECK-LABEL: sym_name = "sum"
+// CHECK: [[SUM:%\w+]] = scf.for %{{.*}} = %{{.*}} to [[HIGH:%\w+]] step %{{.*}} iter_args
+// CHECK: [[LIMIT:%.*]] = "tt.splat"([[HIGH]])
+// CHECK: [[MASK:%.*]] = "tt.cmpi"(%{{.*}}, [[LIMIT]]) <{predicate = 2 : i64}>
+// CHECK: "tt.load"(%{{.*}}, [[MASK]], %{{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1>}>
+// CHECK: scf.yield
+// CHECK: tt.num_stages = 3 : i32
+// CHECK: "tt.reduce"([[SUM]]) <{axis = 0 : i32}> ({
+// CHECK-NEXT: ^{{.*}}([[LEFT:%\w+]]: f32, [[RIGHT:%\w+]]: f32):
+// CHECK-NEXT: [[BOTH:%.*]] = arith.addf [[LEFT]], [[RIGHT]]
+// CHECK-NEXT: "tt.reduce.return"([[BOTH]])
+tile.kernel @sum(%x : memref<?xf32>, %o : memref<?xf32>) grid (1) {
+  %z = arith.constant 0.0 : f32
+  %zeros = tile.broadcast %z dims [] : f32 -> vector<64xf32>
+  %sum = tile.for %j, %mask = [0] to [1000] step 64 carry (%acc = %zeros : vector<64xf32>) {
+    %v = tile.load %x[%j] strides (1) mask %mask : memref<?xf32> -> vector<64xf32>
+    %next = arith.addf %acc, %v : vector<64xf32>
+    tile.yield %next : vector<64xf32>
+  }
+  %s = tile.reduce add %sum dim 0 : vector<64xf32>
+  tile.store %s, %o[0] strides () : f32, memref<?xf32>
+}
+
+// -----
+
+// A bool lies in a byte; a failed assertion goes to a word that the kernel takes behind its buffers.
+// CHECK-LABEL: sym_name = "checked"
+// CHECK-SAME: function_type = (!tt.ptr<i64>, !tt.ptr<i8>, !tt.ptr<i64>) -> ()
+// CHECK: [[FAILED:%.*]] = arith.xori
+// CHECK: [[WORD:%.*]] = arith.ori
+// CHECK: "tt.store"(%{{.*}}, [[WORD]], [[FAILED]])
+// CHECK: "tt.extui"(%{{.*}}) : (tensor<64xi1>) -> tensor<64xi8>
+// CHECK: stepwell.errors = ["IndexError", "index {} is out of bounds"]
+tile.kernel @checked(%x : memref<?xi64>, %o : memref<?xi1>) grid (1) errors ["IndexError", "index {} is out of bounds"] {
+  %i = tile.load %x[0] strides (1) : memref<?xi64> -> vector<64xi64>
+  %n = tile.index [100] : i64
+  %limit = tile.broadcast %n dims [] : i64 -> vector<64xi64>
+  %ok = tile.compare ult %i, %limit : vector<64xi64>
+  tile.assert %ok, %i code 1 : vector<64xi64>
+  tile.store %ok, %o[0] strides (1) : vector<64xi1>, memref<?xi1>
+}
