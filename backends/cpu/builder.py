@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...ir.target import Target
 from .blocks import INT8, INT16, INT32, INT64, Block, Element, block_of
 
 Typed = tuple[str, str]
@@ -60,8 +61,9 @@ class Scope:
 class Builder:
     """Emits one function. The innermost of `scopes` is where code goes unless it is invariant."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, target: Target) -> None:
         self.module = module
+        self.target = target
         self.scopes = [Scope("entry")]
         self.depths: dict[str, int] = {}
         self.locals: dict[object, str] = {}
@@ -136,6 +138,16 @@ class Builder:
             return self.shuffle(block, piece, "poison", range(first, first + part.lanes))
         name = f"llvm.vector.extract.{part.suffix}.{block.suffix}"
         return self.call(part.text, name, (block.text, piece), ("i64", str(first)))
+
+    def join(self, block: Block, parts: Sequence[str], part: Block) -> str:
+        """The piece that consists of those parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        name, piece = f"llvm.vector.insert.{block.suffix}.{part.suffix}", "poison"
+        for number, lanes in enumerate(parts):
+            first = ("i64", str(number * part.lanes))
+            piece = self.call(block.text, name, (block.text, piece), (part.text, lanes), first)
+        return piece
 
     def splat(self, block: Block, scalar: str) -> str:
         """A piece with that scalar in every lane."""

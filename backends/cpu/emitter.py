@@ -31,8 +31,7 @@ class Emitter(Builder):
     def __init__(
         self, module: Module, target: Target, table: Table, symbols: Mapping[str, str], ranges: Mapping[str, Interval]
     ) -> None:
-        super().__init__(module)
-        self.target = target
+        super().__init__(module, target)
         self.table = table
         self.values: dict[SSAValue, Pieces] = {}
         self.expressions = Expressions(self, symbols, ranges)

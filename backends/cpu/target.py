@@ -21,12 +21,15 @@ _UNITS = {"K": 10, "M": 20, "G": 30}
 @cache
 def host_target() -> Target:
     processor = host()
-    vector_bits, registers = _vectors(processor.features.split(","))
+    features = processor.features.split(",")
+    vector_bits, registers = _vectors(features)
     l1, l2, l3 = (
         _cache_bytes(level, default)
         for level, default in ((1, GENERIC.l1_bytes), (2, GENERIC.l2_bytes), (3, GENERIC.l3_bytes))
     )
-    return Target(processor.name, vector_bits, registers, _cores(), l1, l2, l3)
+    return Target(
+        processor.name, vector_bits, registers, _cores(), l1, l2, l3, rounds_to_bf16="+avx512bf16" in features
+    )
 
 
 def _vectors(features: Iterable[str]) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from stepwell.backends.cpu.target import host_target
 from stepwell.backends.native.jit import NativeModule, compile_module
 from stepwell.ir import tile
 from stepwell.ir.shapes import Stepwell
+from stepwell.ir.target import Target
 from stepwell.ir.tile import Tile
 
 Array = npt.NDArray[Any]
@@ -62,9 +63,9 @@ def parse_kernel(text: str) -> tile.KernelOp:
 class Kernel:
     """A compiled kernel; `run` takes its arguments in order, arrays and integers."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, target: Target | None = None) -> None:
         self.op = parse_kernel(text)
-        self.llvm = emit_kernel(self.op, host_target())
+        self.llvm = emit_kernel(self.op, target or host_target())
         self.module: NativeModule = compile_module(self.llvm)
         self.slot = np.zeros(2, np.int64)
 

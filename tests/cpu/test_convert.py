@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+from stepwell.backends.cpu.target import host_target
 from stepwell.tests.cpu.kernels import DTYPES, SHAPES, WIDTHS, Array, Kernel, apply, elementwise_kernel, same, samples
 
 ARITH = ("extf", "truncf", "bitcast")
@@ -166,6 +169,24 @@ def test_every_width(width: int) -> None:
         narrow = x.astype(DTYPES["bf16"])
     assert same(cast("truncf", x, "f32", "bf16", (width,)), narrow)
     assert same(cast("extui", samples("i1"), "i1", "i64", (width,)), samples("i1").astype(np.int64))
+
+
+@pytest.mark.parametrize("by_instruction", [False, True])
+@pytest.mark.parametrize("lanes", [16, 32, 64, 96])
+def test_rounding_to_bf16(lanes: int, by_instruction: bool) -> None:
+    """Any bits, and denormals alone in a block; where the processor has no instruction, only the other way runs."""
+    target = replace(host_target(), rounds_to_bf16=by_instruction and host_target().rounds_to_bf16)
+    bits = np.random.default_rng(3).integers(0, 1 << 32, 96 * 500, dtype=np.uint64).astype(np.uint32)
+    bits[960:1920] >>= 9
+    x = bits.view(np.float32)
+    with np.errstate(all="ignore"):
+        expected = x.astype(DTYPES["bf16"])
+    text = elementwise_kernel("%r = arith.truncf %0 : {0} to {r}", ("f32",), "bf16", (lanes,))
+    kernel, result = Kernel(text, target), np.zeros(x.shape, DTYPES["bf16"])
+    kernel.run(x, result, x.size)
+    assert same(result, expected)
+    assert (result[960:1920].astype(np.float32) != 0).any()
+    assert ("cvtne2ps2bf16" in kernel.assembly) == (target.rounds_to_bf16 and lanes % 32 == 0)
 
 
 def test_scalar_casts_of_the_arith_dialect() -> None:

@@ -55,5 +55,13 @@ def test_the_attribute_is_printed_and_parsed() -> None:
     assert vector_bits_of(parsed) == 512
 
 
+def test_the_attribute_tells_of_instructions_for_bf16() -> None:
+    target = Target("znver4", 512, 32, 2, 32 << 10, 1 << 20, 32 << 20, rounds_to_bf16=True)
+    text = StringIO()
+    Printer(text).print_op(ModuleOp([], {TARGET: TargetAttr(target)}))
+    assert "l3_bytes = 33554432, rounds_to_bf16>" in text.getvalue()
+    assert target_of(parse_module(text.getvalue())) == target
+
+
 def test_a_module_without_target_gets_a_modest_one() -> None:
     assert target_of(ModuleOp([])) == GENERIC
