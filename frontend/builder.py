@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from torch import fx
@@ -309,6 +309,8 @@ class GraphBuilder:
         self.location: LocationAttr = UNKNOWN_LOC
         self.node: fx.Node | None = None
         self.results: tuple[Attribute | None, ...] = ()
+        self.numbers: dict[Any, Value] = {}
+        """Floats that tensors hold, by torch's symbols for them."""
         self._emitted: list[Operation] = []
         self._scalars: dict[tuple[DataAttr | Expr, Attribute, tuple[Expr, ...]], Value] = {}
         self._broadcasts: dict[tuple[SSAValue, tuple[Expr, ...]], Value] = {}

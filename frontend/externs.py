@@ -72,10 +72,12 @@ def target_name(target: Any) -> str:
     return f"{target.__module__}.{target.__qualname__}"
 
 
+_CHECKS = {"aten::_assert_scalar", "aten::sym_constrain_range", "aten::sym_constrain_range_for_size"}
+"""Ops that raise if sizes are not as they must be."""
+
 _ASSERTIONS = {
     "aten::_assert_async",
     "aten::_assert_async.msg",
-    "aten::_assert_scalar",
     "aten::_assert_tensor_metadata",
     "aten::_linalg_check_errors",
     "aten::_print",
@@ -89,5 +91,7 @@ def effect_of(target: Any) -> str | None:
         return None if getattr(target, "__module__", None) in _PURE_MODULES else "write"
     if torch.Tag.nondeterministic_seeded in target.tags:
         return "random"
+    if target.name() in _CHECKS:
+        return "check"
     pure = not target._schema.is_mutable and target.namespace in ("aten", "prims", "stepwell")
     return None if pure and target.name() not in _ASSERTIONS else "write"

@@ -9,7 +9,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from ctypes import string_at
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,6 +26,7 @@ from ..ir.dtypes import FLOAT64, is_native
 from ..ir.errors import FrontendError, StepwellError
 from ..ir.expr import Expr
 from ..ir.graph import (
+    Arguments,
     ConstantOp,
     CopyIntoOp,
     DataAttr,
@@ -35,9 +36,10 @@ from ..ir.graph import (
 )
 from ..ir.graph.storages import STORAGES, storages_attr
 from ..ir.locations import file_line, source_lines
-from ..ir.shapes import SYMBOLS, SymbolAttr, tensor_type
+from ..ir.shapes import SYMBOLS, DefinitionsAttr, SymbolAttr, tensor_type
 from .aten import TABLE
 from .builder import Declined, GraphBuilder, Value, WeakValue, element_for
+from .data_sizes import ASSERT, Check, DataSizes, bindings_of
 from .externs import CallArguments, HeldObject, effect_of, target_name
 from .scalars import number_value
 from .symbols import SizeSource, SymbolTable
@@ -68,9 +70,10 @@ ArgumentSource: TypeAlias = SizeSource | TensorInput | NumberInput
 
 @dataclass(frozen=True)
 class FunctionResult:
-    """An output that is a result of the function: a tensor, or an index for a SymInt."""
+    """An output that is a result of the function: a tensor, an index for a SymInt, or the Python number in a tensor."""
 
     position: int
+    item: bool = False
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,7 @@ class _Importer:
         self.values: dict[fx.Node, Any] = {}
         self.objects: dict[str, Any] = {}
         self.mutated: list[int] = []
+        self.sizes: DataSizes
         self.written: dict[
             fx.Node, fx.Node
         ] = {}  # what `copy_` returns is its target: as an output it is no new tensor
@@ -205,6 +209,7 @@ class _Importer:
         arguments: list[ArgumentSource] = list(self.symbols.sources)
         for known in self.symbols.ranges:
             self._argument(INDEX, known.name)
+        self.sizes = DataSizes(self.gm.graph, self.symbols)
         for position, (node, value) in enumerate(zip(self.placeholders, self.inputs, strict=True)):
             if _is_token(node):
                 self.values[node] = None
@@ -227,7 +232,9 @@ class _Importer:
         return argument
 
     def _constant(self, value: Any) -> Any:
-        """A size as an int or an expression; everything else as it is."""
+        """A size as an int or an expression, another symbolic number as a value; everything else as it is."""
+        if isinstance(value, SymFloat | SymBool):
+            return number_value(self.builder, value.node.expr)
         if not isinstance(value, SymInt):
             return value
         expr = self.symbols.expr(value)
@@ -244,7 +251,7 @@ class _Importer:
                 returned.append(self.builder.emit(SizeOp.make(value, INDEX)).ssa)
                 self.storages.append(-1)
             elif isinstance(value, Value):
-                self.results.append(FunctionResult(len(returned)))
+                self.results.append(FunctionResult(len(returned), item=value.WEAK))
                 returned.append(value.ssa)
                 self.storages.append(numbers.setdefault(_storage(output), len(self.builder.block.args) + len(numbers)))
             else:
@@ -263,7 +270,7 @@ class _Importer:
     def _argument_value(self, argument: Any) -> Any:
         """An FX argument with nodes replaced by their values, lists kept."""
         if isinstance(argument, fx.Node):
-            return self.values[argument]
+            return self._argument_value(self.values[argument])
         if isinstance(argument, tuple | list):
             return [self._argument_value(item) for item in argument]
         if isinstance(argument, dict):
@@ -274,7 +281,7 @@ class _Importer:
 
     def _import(self, node: fx.Node) -> Any:
         """The value of a node: a Value, a size, a list of such, or None."""
-        location = location_of(node.meta.get("stack_trace"))
+        location = self.builder.location = location_of(node.meta.get("stack_trace"))
         try:
             if node.op == "get_attr":
                 return self._attribute(node, location)
@@ -306,14 +313,15 @@ class _Importer:
 
     def _call(self, node: fx.Node, location: LocationAttr) -> Any:
         result = node.meta.get("val")
-        if isinstance(result, SymInt | int | float):
-            return self._constant(result)
+        if isinstance(result, SymInt | SymFloat | SymBool | int | float) and not bindings_of(node):
+            return result  # what its users make of it
+        if node.target is ASSERT and (check := self.sizes.assertion(node)) is not None:
+            return self._check(check)
         arguments = self._argument_value(node.args)
         if node.target is operator.getitem:
             return arguments[0][arguments[1]]
-        if isinstance(result, SymFloat | SymBool):
-            self.builder.begin(node, (), location)
-            return number_value(self.builder, result.node.expr)
+        if isinstance(result, SymFloat):
+            return self._number(node, arguments[0])
         keywords = self._argument_value(node.kwargs)
         if node.target is with_effects:
             return self._ordered(node, location, arguments, keywords)
@@ -321,7 +329,8 @@ class _Importer:
         if node.target is torch.ops.aten.copy_.default and isinstance(target, fx.Node) and target.op == "placeholder":
             return self._mutation(node, target, arguments[1], location)
         self.builder.begin(node, tuple(self._result_types(result)), location)
-        if _on_one_device(node) and self._is_native(result, (arguments, keywords)):
+        may_be_native = node not in self.sizes.definitions and _on_one_device(node)
+        if may_be_native and self._is_native(result, (arguments, keywords)):
             try:
                 return self._native(node, arguments, keywords)
             except Declined:
@@ -337,6 +346,20 @@ class _Importer:
         self.mutated.append(self.placeholders.index(target))
         self.written[node] = target
         return value
+
+    # -- sizes and numbers that depend on data ---------------------------------------------------
+
+    def _number(self, node: fx.Node, tensor: Value) -> Any:
+        """The float in a tensor, which stays there."""
+        self.builder.begin(node, (), self.builder.location)
+        for found in bindings_of(node):
+            for name in (found, node.meta["val"].node.shape_env.replace(found)):
+                self.builder.numbers[name] = tensor.reshape(()).to(FLOAT64)
+        return node.meta["val"]
+
+    def _check(self, check: Check) -> None:
+        arguments = Arguments((check.condition, check.message))
+        self.builder.append(ExternOp.make(target_name(ASSERT), (), arguments, (), effect_of(ASSERT)))
 
     # -- native ops ------------------------------------------------------------------------------
 
@@ -390,17 +413,34 @@ class _Importer:
         """The eager op with all its arguments."""
         call = CallArguments(self.objects)
         converted = call.convert(arguments, keywords)
-        types = [type_ for type_ in self.builder.results if type_ is not None]
-        op = ExternOp.make(target_name(target), call.inputs, converted, types, effect_of(target))
+        types, defines = self._results_of_extern(node, result)
+        op = ExternOp.make(
+            target_name(target), call.inputs, converted, types, effect_of(target), self.builder.location, defines
+        )
         self.builder.append(op)
-        values = iter(op.results)
+        for check in self.sizes.checks(node) if defines else ():
+            self._check(check)
+        values = (value for value in op.results if value.type != INDEX)
 
         def take(leaf: Any) -> Any:
-            if isinstance(leaf, Tensor):
-                return self._named(Value(self.builder, next(values)), node)
-            return self._constant(leaf)
+            return self._named(Value(self.builder, next(values)), node) if isinstance(leaf, Tensor) else leaf
 
         return [take(leaf) for leaf in result] if isinstance(result, tuple | list) else take(result)
+
+    def _results_of_extern(self, node: fx.Node, result: Any) -> tuple[list[Attribute], DefinitionsAttr | None]:
+        """The types of a call's results, and the symbols that these define: its tensors, and, if some symbol is a
+        number that it gives, all its numbers."""
+        definitions = self.sizes.definitions.get(node, ())
+        leaves = result if isinstance(result, tuple | list) else (result,)
+        types = list(self.builder.results)
+        if any(known.measure == "value" for known in definitions):
+            numbers = [isinstance(leaf, SymInt | SymBool | int) for leaf in leaves]
+            types = [INDEX if number else type_ for number, type_ in zip(numbers, types, strict=True)]
+        placed = [
+            replace(known, result=sum(type_ is not None for type_ in types[: known.result])) for known in definitions
+        ]
+        present = [type_ for type_ in types if type_ is not None]
+        return present, DefinitionsAttr(tuple(placed)) if placed else None
 
     def _ordered(self, node: fx.Node, location: LocationAttr, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """`with_effects(token, op, …)` is a call of the op; its declared effect keeps its place, so that tokens,

@@ -54,6 +54,8 @@ def number_value(builder: GraphBuilder, expr: Any) -> WeakValue:
 def _value(builder: GraphBuilder, expr: Any) -> Value:
     if expr.is_Boolean and not expr.args:
         return builder.full(bool(expr), BOOL)
+    if expr in builder.numbers:
+        return builder.numbers[expr]
     if expr.is_number:
         return builder.full(float(expr), FLOAT64)
     if expr.is_integer and not expr.is_Boolean:

@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 import torch
 from torch import SymInt
-from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, statically_known_true
 from torch.utils._sympy import functions
 
 from ..ir.errors import FrontendError
@@ -33,6 +33,10 @@ from ..ir.expr import (
     symbol,
 )
 from ..ir.shapes import SymbolRange
+from . import conditions
+
+LEAST, GREATEST = torch.iinfo(torch.int64).min, torch.iinfo(torch.int64).max - 1
+"""Bounds of a symbol of which nothing is known; torch also has 2^63 - 2 for "unbounded"."""
 
 # -- where a symbol's value comes from ---------------------------------------------------------------
 
@@ -94,9 +98,18 @@ _RULES: dict[str, Rule] = {
     "Max": _folded(maximum),
     "Min": _folded(minimum),
     "Identity": lambda value: value,
+    "Equality": conditions.equal,
+    "Unequality": conditions.differ,
+    "StrictLessThan": conditions.below,
+    "LessThan": conditions.at_most,
+    "StrictGreaterThan": conditions.above,
+    "GreaterThan": conditions.at_least,
+    "Not": conditions.negated,
+    "And": _folded(minimum),
+    "Or": _folded(maximum),
 }
-"""sympy class → expression of its translated arguments; sizes are not negative and divisors positive. Floats are
-translated where they are whole numbers, so that rounding them changes nothing."""
+"""sympy class → expression of its translated arguments; divisors are positive. Floats are translated where they are
+whole numbers, so that rounding them changes nothing."""
 
 
 def _unknown(what: object) -> FrontendError:
@@ -138,7 +151,8 @@ def to_sympy(expr: Expr, leaf: Callable[[str], Any] = sympy.Symbol) -> Any:
 
 
 class SymbolTable:
-    """The symbols of one graph: named by first appearance in its inputs, each with a source, range and hint."""
+    """The symbols of one graph: named by first appearance in its inputs, each with a source, range and hint; then
+    those that its ops define."""
 
     def __init__(self) -> None:
         self._names: dict[sympy.Symbol, str] = {}
@@ -163,7 +177,7 @@ class SymbolTable:
 
     def _declare(self, name: sympy.Symbol, source: SizeSource, value: SymInt) -> None:
         if name not in self._names:
-            self._names[name] = f"s{len(self._names)}"
+            self._names[name] = f"s{len(self.ranges)}"
             self.sources.append(source)
             self.ranges.append(_range(self._names[name], name, value))
 
@@ -177,6 +191,16 @@ class SymbolTable:
         offset, factor = expr.subs(name, 0), expr.coeff(name)
         if offset.is_Integer and factor.is_Integer and factor > 0 and expr == factor * name + offset:
             self._declare(name, SizeSource(source.input, source.dim, int(offset), int(factor)), value)
+
+    def define(self, found: sympy.Symbol, environment: ShapeEnv) -> str:
+        """Names a symbol that an op defines, and that by which torch replaces it if it has no name yet."""
+        name = self._names[found] = f"s{len(self.ranges)}"
+        replaced = environment.replace(found)
+        if replaced.is_Symbol:
+            self._names.setdefault(replaced, name)
+        low, high = guarded_range(environment, found)
+        self.ranges.append(SymbolRange(name, LEAST if low is None else low, high))
+        return name
 
     # -- translating -----------------------------------------------------------------------------
 
@@ -208,6 +232,10 @@ class SymbolTable:
             if expr not in self._names:
                 raise _unknown(f"{expr}, which no input gives")
             return symbol(self._names[expr])
+        if expr.is_Boolean and not expr.args:
+            return const(int(bool(expr)))
+        if expr.is_Piecewise:
+            return self._piecewise(expr)
         if expr.is_Mul and any(factor.is_Rational and not factor.is_Integer for factor in expr.args):
             numerator, denominator = sympy.fraction(expr)
             return floordiv(self.translate(numerator), self.translate(denominator))
@@ -215,6 +243,13 @@ class SymbolTable:
         if rule is None:
             raise _unknown(expr)
         return rule(*map(self.translate, expr.args))
+
+    def _piecewise(self, expr: Any) -> Expr:
+        """The first case whose condition holds; the last one needs none."""
+        *cases, (total, _) = ((self.translate(value), condition) for value, condition in expr.args)
+        for value, condition in reversed(cases):
+            total = conditions.chosen(self.translate(condition), value, total)
+        return total
 
     def simplify(self, expr: ExprLike) -> Expr:
         """The expression with what the ranges of the symbols decide."""
@@ -242,13 +277,17 @@ def _ordered(symbols: Iterable[sympy.Symbol]) -> list[sympy.Symbol]:
     return sorted(symbols, key=lambda name: (len(name.name), name.name))
 
 
+def guarded_range(environment: ShapeEnv, variable: sympy.Symbol) -> tuple[int | None, int | None]:
+    """The bounds that the ShapeEnv holds for a symbol; None for one that int64 implies."""
+    bounds = environment.var_to_range[variable]
+    low, high = (int(bound) if bound.is_Integer else None for bound in (bounds.lower, bounds.upper))
+    return None if low is not None and low <= LEAST else low, None if high is not None and high >= GREATEST else high
+
+
 def _range(name: str, variable: sympy.Symbol, value: SymInt) -> SymbolRange:
     """The guarded range and the hint that the ShapeEnv holds for a symbol."""
     environment = value.node.shape_env
-    bounds = environment.var_to_range[variable]
-    values = getattr(environment, "backed_var_to_val", None) or environment.var_to_val
-    hint = values.get(variable)
-    low, high = (int(bound) if bound.is_Integer else None for bound in (bounds.lower, bounds.upper))
-    if high is not None and high >= torch.iinfo(torch.int64).max - 1:
-        high = None
-    return SymbolRange(name, 0 if low is None else low, high, None if hint is None else int(hint))
+    low, high = guarded_range(environment, variable)
+    renamed = hasattr(environment, "backed_var_to_val")  # since torch 2.12
+    hint = (environment.backed_var_to_val if renamed else environment.var_to_val).get(variable)
+    return SymbolRange(name, LEAST if low is None else low, high, None if hint is None else int(hint))

@@ -32,7 +32,7 @@ from .tt.interpreter import CastFunctions, TritonFunctions
 
 
 def symbol_names(function: func.FuncOp) -> list[str]:
-    """The symbols of a function, one for each of its index arguments."""
+    """The symbols of a function that its index arguments give, one for each."""
     count = sum(isinstance(argument.type, IndexType) for argument in function.body.block.args)
     declared = list(symbol_ranges(function))
     return [*declared, *(f"s{k}" for k in range(len(declared), count))][:count]

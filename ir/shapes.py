@@ -6,10 +6,11 @@ a tensor as eager would show them; `#stepwell.symbol` names a dynamic size with 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, TensorType
 from xdsl.ir import Attribute, Data, Dialect, Operation, SSAValue
@@ -19,6 +20,15 @@ from xdsl.printer import Printer
 
 from .expr import CONSTRUCTORS, ONE, Atom, Domain, Expr, ExprLike, as_expr, const, contiguous_strides, dim, symbol
 from .target import TargetAttr
+
+
+class WithSymbols(ABC):
+    """An attribute that names symbols."""
+
+    @property
+    @abstractmethod
+    def symbols(self) -> frozenset[str]: ...
+
 
 LeafParser: TypeAlias = Callable[[], Expr | None]
 
@@ -120,7 +130,7 @@ class IndexMap:
 
 
 @irdl_attr_definition
-class MapAttr(Data[IndexMap]):
+class MapAttr(Data[IndexMap], WithSymbols):
     """An index map, e.g. `#stepwell.map<(d0, d1)[s0] -> (d0 * s0 + d1)>`."""
 
     name = "stepwell.map"
@@ -132,6 +142,10 @@ class MapAttr(Data[IndexMap]):
     @property
     def results(self) -> tuple[Expr, ...]:
         return self.data.results
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        return frozenset(self.data.symbols)
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> IndexMap:
@@ -159,11 +173,15 @@ class Layout:
 
 
 @irdl_attr_definition
-class LayoutAttr(Data[Layout]):
+class LayoutAttr(Data[Layout], WithSymbols):
     """The encoding of a tensor type: sizes and strides as eager shows them, e.g.
     `#stepwell.layout<(s0, 64), (64, 1)>`."""
 
     name = "stepwell.layout"
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        return frozenset().union(*(expr.symbols for expr in (*self.data.sizes, *self.data.strides)))
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Layout:
@@ -223,24 +241,6 @@ def strides_of(type_: Attribute) -> tuple[Expr, ...]:
     return layout_of(type_).strides
 
 
-# -- #stepwell.symbol --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SymbolRange:
-    """A dynamic size: its name, its guarded bounds (None: unbounded) and a value seen, for cost models."""
-
-    name: str
-    low: int
-    high: int | None = None
-    hint: int | None = None
-
-
-@irdl_attr_definition
-class SymbolAttr(Data[SymbolRange]):
-    """A size symbol, e.g. `#stepwell.symbol<s0, 2, 4096, hint 256>`; the upper bound may be `?`."""
-
-    name = "stepwell.symbol"
 def dense_order(layout: Layout) -> list[int] | None:
     """The dims, outermost in memory first, of a layout without gaps and overlaps; dims of size 1 are left out."""
     left = [position for position, size in enumerate(layout.sizes) if size != ONE]
@@ -279,6 +279,24 @@ def _packed(layout: Layout) -> tuple[Expr, ...]:
     return tuple(packed[order.index(position)] for position in range(len(order)))
 
 
+# -- #stepwell.symbol --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SymbolRange:
+    """A dynamic size: its name, its guarded bounds (None: unbounded) and a value seen, for cost models."""
+
+    name: str
+    low: int
+    high: int | None = None
+    hint: int | None = None
+
+
+@irdl_attr_definition
+class SymbolAttr(Data[SymbolRange]):
+    """A size symbol, e.g. `#stepwell.symbol<s0, 2, 4096, hint 256>`; the upper bound may be `?`."""
+
+    name = "stepwell.symbol"
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> SymbolRange:
@@ -298,6 +316,78 @@ def _packed(layout: Layout) -> tuple[Expr, ...]:
         data = self.data
         hint = "" if data.hint is None else f", hint {data.hint}"
         printer.print_string(f"<{data.name}, {data.low}, {'?' if data.high is None else data.high}{hint}>")
+
+
+# -- #stepwell.definitions ---------------------------------------------------------------------------
+
+DEFINES = "defines"
+"""The property of an op with the symbols that it defines."""
+
+
+MEASURES = ("value", "size", "offset")
+"""What a symbol may be of a result: the number that it is, its size along a dim, where in its memory it begins."""
+
+
+@dataclass(frozen=True)
+class SymbolDefinition:
+    """A symbol is a measure of a result, along `dim` if it is a size, floor-divided by `divisor`."""
+
+    name: str
+    measure: str
+    result: int
+    dim: int = 0
+    divisor: int = 1
+
+    def value(self, results: Sequence[Any]) -> int:
+        """The symbol's value, given the results as numbers and as tensors with memory of their own."""
+        found = results[self.result]
+        if self.measure == "offset":
+            return 0
+        return int(found.shape[self.dim] if self.measure == "size" else found) // self.divisor
+
+    def __str__(self) -> str:
+        where = f"{self.result}, {self.dim}" if self.measure == "size" else str(self.result)
+        division = f" floordiv {self.divisor}" if self.divisor != 1 else ""
+        return f"{self.name} = {self.measure}({where}){division}"
+
+
+@irdl_attr_definition
+class DefinitionsAttr(Data[tuple[SymbolDefinition, ...]]):
+    """The symbols that an op defines: `#stepwell.definitions<s1 = size(0, 1) floordiv 4, s2 = value(1)>`."""
+
+    name = "stepwell.definitions"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[SymbolDefinition, ...]:
+        with parser.in_angle_brackets():
+            return tuple(parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: _parse_definition(parser)))
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{', '.join(map(str, self.data))}>")
+
+
+def _parse_definition(parser: BaseParser) -> SymbolDefinition:
+    name = parser.parse_identifier()
+    parser.parse_punctuation("=")
+    measure = parser.parse_identifier()
+    result, *dims = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_integer)
+    divisor = parser.parse_integer() if parser.parse_optional_keyword("floordiv") else 1
+    return SymbolDefinition(name, measure, result, dims[0] if dims else 0, divisor)
+
+
+def print_definitions(printer: Printer, definitions: Attribute | None) -> None:
+    """` defines (s1 = size(0, 0))`; nothing where there are none."""
+    if isinstance(definitions, DefinitionsAttr):
+        printer.print_string(f" defines ({', '.join(map(str, definitions.data))})")
+
+
+def parse_definitions(parser: BaseParser) -> DefinitionsAttr | None:
+    """Reads what `print_definitions` wrote."""
+    if parser.parse_optional_keyword("defines") is None:
+        return None
+    return DefinitionsAttr(
+        tuple(parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_definition(parser)))
+    )
 
 
 # -- accesses: maps whose dims are SSA values --------------------------------------------------------
@@ -367,7 +457,8 @@ def parse_access(parser: Parser) -> tuple[list[SSAValue], IndexMap]:
 # -- symbols of a function ---------------------------------------------------------------------------
 
 SYMBOLS = "stepwell.symbols"
-"""Attribute of a function: an array of `#stepwell.symbol`, one per leading `index` argument."""
+"""Attribute of a function: an array of `#stepwell.symbol`, one per leading `index` argument, then those that ops of
+its body define."""
 
 
 def symbol_ranges(op: Operation) -> dict[str, SymbolRange]:
@@ -385,11 +476,12 @@ def symbol_intervals(op: Operation) -> dict[str, tuple[int | None, int | None]]:
     return {name: (known.low, known.high) for name, known in symbol_ranges(op).items()}
 
 
-Stepwell = Dialect("stepwell", [], [MapAttr, LayoutAttr, SymbolAttr, TargetAttr])
+Stepwell = Dialect("stepwell", [], [MapAttr, LayoutAttr, SymbolAttr, DefinitionsAttr, TargetAttr])
 
 __all__ = [
-    "SYMBOLS", "IndexMap", "Layout", "LayoutAttr", "MapAttr", "Stepwell", "SymbolAttr",
-    "SymbolRange", "canonical_access", "expr_list_text", "layout_of", "named_leaf", "parse_access", "parse_expr",
-    "parse_expr_list", "print_access", "sizes_of", "strides_of", "symbol_intervals",
-    "symbol_ranges", "tensor_type",
+    "DEFINES", "SYMBOLS", "DefinitionsAttr", "IndexMap", "Layout", "LayoutAttr", "MapAttr", "Stepwell",
+    "SymbolAttr", "SymbolDefinition", "SymbolRange", "WithSymbols", "canonical_access", "expr_list_text",
+    "layout_of", "named_leaf", "parse_access", "parse_definitions", "parse_expr", "parse_expr_list",
+    "print_access", "print_definitions", "sizes_of", "strides_of", "symbol_intervals", "symbol_ranges",
+    "tensor_type",
 ]  # fmt: skip

@@ -31,10 +31,10 @@ from ..backends.native.jit import NativeModule, compile_modules
 from ..backends.native.launcher import prepare
 from ..backends.native.object_cache import ObjectCache
 from ..frontend.autograd import GraphRole
-from ..frontend.import_fx import ConstantResult, ImportedGraph, import_graph, location_of
+from ..frontend.import_fx import ConstantResult, FunctionResult, ImportedGraph, import_graph, location_of
 from ..ir import DIALECTS, host, tile
 from ..ir.errors import BackendError
-from ..ir.graph.attributes import Arguments, ArgumentsAttr
+from ..ir.graph.attributes import Argument, Arguments, ArgumentsAttr, OperandRef
 from ..ir.locations import source_lines
 from ..ir.target import TARGET, Target, TargetAttr, target_of
 from ..lowering.pipelines import CPU, PASSES, Stage, make_pass
@@ -141,9 +141,16 @@ def return_as_asked(imported: ImportedGraph) -> None:
     assert isinstance(last, host.ReturnOp)
     returned = last.arguments.data.positional
     results = [
-        source.value if isinstance(source, ConstantResult) else returned[source.position] for source in imported.results
+        source.value if isinstance(source, ConstantResult) else _returned(source, returned)
+        for source in imported.results
     ]
     last.properties["arguments"] = ArgumentsAttr(Arguments(tuple(results)))
+
+
+def _returned(source: FunctionResult, returned: Sequence[Argument]) -> Argument:
+    """A result of the function, or the number that it holds."""
+    argument = returned[source.position]
+    return replace(argument, item=True) if source.item and isinstance(argument, OperandRef) else argument
 
 
 def without_comment(text: str) -> str:

@@ -70,8 +70,13 @@ def result_shape(target: str, count: int) -> str:
 
 def tensors_of(results: Any) -> list[Tensor]:
     """The tensors among the results of an operator that may leave some out."""
+    return [value for value in leaves_of(results) if isinstance(value, Tensor)]
+
+
+def leaves_of(results: Any) -> list[Tensor | int]:
+    """The tensors and the integers among the results of an operator."""
     flat = results if isinstance(results, (list, tuple)) else (results,)
-    return [value for value in flat if isinstance(value, Tensor)]
+    return [value for value in flat if isinstance(value, (Tensor, int))]
 
 
 _NAMED: dict[str, Callable[[str], Any]] = {

@@ -16,17 +16,19 @@ from typing import Any, TypeAlias
 import torch
 from torch._C._autograd import _profiler_enabled as profiler_enabled
 from torch._C._dynamo import guards
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
 from ..frontend.import_fx import ArgumentSource, ImportedGraph, NumberInput, TensorInput
 from ..frontend.symbols import SizeSource
 from ..ir import host
+from ..ir.definitions import definitions_of
 from ..ir.dtypes import dtype_name
 from ..ir.expr import ZERO
 from ..ir.graph.attributes import Named
 from ..ir.locations import location_text
-from ..ir.shapes import symbol_ranges
-from .extern import DIRECT, constant_tensor, named_object, resolve, result_shape, tensors_of, with_strides
+from ..ir.shapes import SymbolDefinition, symbol_ranges
+from .extern import DIRECT, constant_tensor, leaves_of, named_object, resolve, result_shape, tensors_of, with_strides
 from .memory import MIN_POOLED_BYTES, Pool
 from .python_text import Names, argument_text, expr_text, list_text, sizes_text, tuple_text
 from .stretch import KernelCode, StretchCall, raise_error, separate
@@ -249,14 +251,18 @@ class PlanWriter:
         texts = [argument_text(argument, operands, self.named) for argument in arguments.positional]
         texts += [f"{name}={argument_text(value, operands, self.named)}" for name, value in arguments.keywords]
         results = [self.define(value, "result") for value in op.results]
-        self.emit(self._assignment(results, f"{call}({', '.join(texts)})", target))
+        self.emit(self._assignment(op, results, f"{call}({', '.join(texts)})"))
+        for definition in definitions_of(op):
+            self.emit(f"{definition.name} = {_definition_text(definition, results[definition.result])}")
         for value in op.results:
             self.keep_promise(value)
 
-    def _assignment(self, results: Sequence[str], call: str, target: str) -> str:
+    def _assignment(self, op: host.ExternOp, results: Sequence[str], call: str) -> str:
         if not results:
             return call
-        shape = result_shape(target, len(results))
+        if any(isinstance(value.type, IndexType) for value in op.results):
+            return f"{list_text(results)} = {self.bind('leaves_of', leaves_of)}({call})"
+        shape = result_shape(op.target.data, len(results))
         if shape == "mixed":
             call = f"{self.bind('tensors_of', tensors_of)}({call})"
         return f"{results[0] if shape == 'one' else list_text(results)} = {call}"
@@ -282,6 +288,15 @@ class PlanWriter:
         ]
         results = [argument_text(argument, operands, self.named) for argument in op.arguments.data.positional]
         self.emit(f"return [{', '.join(results)}]")
+
+
+_MEASURED = {"value": "int({})", "size": "{}.size({})", "offset": "{}.storage_offset()"}
+
+
+def _definition_text(definition: SymbolDefinition, result: str) -> str:
+    """A symbol's value, read from the variable of the result that has it."""
+    text = _MEASURED[definition.measure].format(result, definition.dim)
+    return text if definition.divisor == 1 else f"{text} // {definition.divisor}"
 
 
 def _only_reads(op: Operation) -> bool:

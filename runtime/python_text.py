@@ -19,6 +19,9 @@ _OPERATORS: dict[str, Callable[[str, str], str]] = {
 }
 
 
+DIVISIONS = ("floordiv", "ceildiv", "mod")
+
+
 def expr_text(expr: Expr) -> str:
     """The expression in Python; symbols stand as variables of their names."""
     return " + ".join(_term(monomial, coefficient) for monomial, coefficient in expr.terms) or "0"
@@ -33,6 +36,8 @@ def _atom(atom: Atom) -> str:
     if atom.kind == "symbol":
         return str(atom.args[0])
     first, second = (_operand(arg) for arg in atom.args)
+    if atom.kind in DIVISIONS and not atom.args[1].is_constant:
+        second = f"max({second}, 1)"  # of an empty tensor, where what is divided does not matter
     return _OPERATORS[atom.kind](first, second)
 
 

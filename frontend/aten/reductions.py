@@ -8,7 +8,7 @@ from typing import Any
 
 from ...ir import graph
 from ...ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64, is_float
-from ...ir.expr import as_expr, product
+from ...ir.expr import ZERO, product
 from ...ir.graph.reductions import ReductionOp
 from ..builder import Declined, GraphBuilder, Value, absolute, exp, isinf, log, maximum, sqrt, where
 from .registry import Row, imports
@@ -63,7 +63,7 @@ def _scan(builder: GraphBuilder, self: Value, dim: int, combiner: str) -> Value:
 
 def _not_empty(self: Value, dims: Sequence[int]) -> None:
     """Eager raises for an extremum over nothing; the extern does so too."""
-    if any(self.sizes[dim] == as_expr(0) for dim in dims):
+    if not all(self.builder.symbols.domain.is_less(ZERO, self.sizes[dim]) for dim in dims):
         raise Declined
 
 

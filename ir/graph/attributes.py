@@ -15,7 +15,7 @@ from xdsl.printer import Printer
 
 from ..dtypes import BOOL, is_float, numpy_dtype
 from ..expr import Expr
-from ..shapes import named_leaf, parse_expr
+from ..shapes import WithSymbols, named_leaf, parse_expr
 
 # -- numbers as text ---------------------------------------------------------------------------------
 
@@ -189,10 +189,14 @@ def _flatten(arguments: Iterable[Argument]) -> Iterator[Argument]:
 
 
 @irdl_attr_definition
-class ArgumentsAttr(Data[Arguments]):
+class ArgumentsAttr(Data[Arguments], WithSymbols):
     """The arguments of an extern: `#graph.arguments<(operand<0>, [(s0 * 2)], none), {dim = 1}>`."""
 
     name = "graph.arguments"
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        return frozenset().union(*(value.symbols for value in self.data.flat() if isinstance(value, Expr)))
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Arguments:

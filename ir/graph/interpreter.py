@@ -6,7 +6,7 @@ Sums and products of floats are accumulated in f64 and rounded once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,8 +16,9 @@ from xdsl.ir import Operation, SSAValue
 
 from .. import graph
 from ..arithmetic import Array, DType, dtype_of, functions_of_rows, is_float, philox, rounded, wide_dtype
+from ..definitions import definitions_of
 from ..errors import InterpreterError, eager_error
-from ..memory import Memory, Symbols, places_of, shape_of, size_of, tensor_shape
+from ..memory import Memory, places_of, shape_of, size_of, tensor_shape
 from .base import integer_of, integers_of
 from .evaluate import FUNCTIONS, convert, evaluate
 
@@ -142,9 +143,9 @@ def _written(op: graph.ScatterOp | graph.IndexPutOp, target: Array, key: Key, va
 
 @register_impls
 class GraphFunctions(InterpreterFunctions):
-    """The ops that are not elementwise. `symbols` are those of the function that runs."""
+    """The ops that are not elementwise. `symbols` are those of the function that runs, to which its externs add."""
 
-    def __init__(self, symbols: Symbols, weights: Mapping[str, Array], extern: Extern | None) -> None:
+    def __init__(self, symbols: MutableMapping[str, int], weights: Mapping[str, Array], extern: Extern | None) -> None:
         self.symbols = symbols
         self.weights = weights
         self.extern = extern
@@ -327,7 +328,9 @@ class GraphFunctions(InterpreterFunctions):
                 got="none",
                 hint="give `interpret` an `extern`: this package does not know torch",
             )
-        return tuple(self.extern(op, args))
+        results = tuple(self.extern(op, args))
+        self.symbols.update((known.name, known.value(results)) for known in definitions_of(op))
+        return results
 
     @impl(graph.CopyIntoOp)
     def run_copy_into(self, interpreter: Interpreter, op: graph.CopyIntoOp, args: PythonValues) -> PythonValues:

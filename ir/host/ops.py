@@ -49,6 +49,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from ..definitions import verify_definitions
 from ..expr import Expr, ExprLike
 from ..graph.attributes import (
     Arguments,
@@ -58,7 +59,15 @@ from ..graph.attributes import (
     parse_arguments,
     print_arguments,
 )
-from ..shapes import MapAttr, expr_list_text, parse_expr_list
+from ..shapes import (
+    DEFINES,
+    DefinitionsAttr,
+    MapAttr,
+    expr_list_text,
+    parse_definitions,
+    parse_expr_list,
+    print_definitions,
+)
 from .types import BufferType, WorkspaceType
 
 INDEX = IndexType()
@@ -634,6 +643,13 @@ class ExternOp(IRDLOperation):
     %v, %i = host.extern "aten.topk.default"(%x, 3)
       : (!host.buffer<f32, (8), (1)>) -> (!host.buffer<f32, (3), (1)>, !host.buffer<i64, (3), (1)>)
     ```
+
+    It may define symbols as `graph.extern` does.
+
+    ```mlir
+    %n = host.extern "aten.nonzero.default"(%x) defines (s1 = size(0, 0))
+      : (!host.buffer<f32, (8), (1)>) -> (!host.buffer<i64, (s1, 1), (1, 1)>)
+    ```
     """
 
     name = "host.extern"
@@ -641,19 +657,23 @@ class ExternOp(IRDLOperation):
     operands_ = var_operand_def()
     target = prop_def(StringAttr)
     arguments = prop_def(ArgumentsAttr)
+    defines = opt_prop_def(DefinitionsAttr)
     results_ = var_result_def()
 
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     @staticmethod
     def make(
-        target: str, operands: Sequence[SSAValue], arguments: Arguments, result_types: Sequence[Attribute]
+        target: str,
+        operands: Sequence[SSAValue],
+        arguments: Arguments,
+        result_types: Sequence[Attribute],
+        defines: DefinitionsAttr | None = None,
     ) -> ExternOp:
-        return ExternOp.create(
-            operands=list(operands),
-            properties={"target": StringAttr(target), "arguments": ArgumentsAttr(arguments)},
-            result_types=list(result_types),
-        )
+        properties: dict[str, Attribute] = {"target": StringAttr(target), "arguments": ArgumentsAttr(arguments)}
+        if defines is not None:
+            properties[DEFINES] = defines
+        return ExternOp.create(operands=list(operands), properties=properties, result_types=list(result_types))
 
     def verify_(self) -> None:
         if self.arguments.data.operand_count != len(self.operands):
@@ -661,11 +681,13 @@ class ExternOp(IRDLOperation):
                 f"host.extern: expected {self.arguments.data.operand_count} operands in its arguments, "
                 f"got {len(self.operands)}"
             )
+        verify_definitions(self)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_string_literal(self.target.data)
         print_arguments(printer, self.arguments.data, lambda position: printer.print_operand(self.operands[position]))
+        print_definitions(printer, self.defines)
         _print_signature(printer, self)
 
     @classmethod
@@ -673,8 +695,9 @@ class ExternOp(IRDLOperation):
         target = parser.parse_str_literal()
         names, operand = _operand_collector(parser)
         arguments = parse_arguments(parser, operand)
+        defines = parse_definitions(parser)
         values, results = _parse_signature(parser, names)
-        return ExternOp.make(target, values, arguments, results)
+        return ExternOp.make(target, values, arguments, results, defines)
 
 
 @irdl_op_definition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType, TensorType
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -17,7 +17,7 @@ from ..shapes import Layout, LayoutAttr, expr_list_text, layout_of, parse_expr_l
 
 
 @irdl_attr_definition
-class BufferType(ParametrizedAttribute, TypeAttribute):
+class BufferType(ParametrizedAttribute, TypeAttribute, ShapedType):
     """Memory with an element type, sizes and strides in elements: `!host.buffer<f32, (s0, 64), (64, 1)>`."""
 
     name = "host.buffer"
@@ -38,6 +38,12 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     @property
     def strides(self) -> tuple[Expr, ...]:
         return self.layout.data.strides
+
+    def get_num_dims(self) -> int:
+        return len(self.sizes)
+
+    def get_shape(self) -> tuple[int, ...]:
+        return tuple(size.constant if size.is_constant else DYNAMIC_INDEX for size in self.sizes)
 
     @property
     def byte_span(self) -> Expr:

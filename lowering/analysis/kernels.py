@@ -11,6 +11,8 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import DefaultResource, IsTerminator, MemoryEffectKind, Resource, get_effects
 
 from ...ir import loop
+from ...ir.definitions import definitions_of, symbols_of
+from ...ir.graph.calls import Checks
 from .accesses import all_ops
 from .costs import read_bytes, tensor_bytes
 from .sizes import Sizes
@@ -121,13 +123,14 @@ class Node:
 
 
 class Order:
-    """The dependences between the ops of a block: values, and effects in program order."""
+    """The dependences between the ops of a block: values, symbols, and effects in program order."""
 
     def __init__(self, block: Block, kernels: Mapping[Operation, Kernel]):
         self.block = block
         self.kernels = kernels
         self.nodes = {op: Node(op, position) for position, op in enumerate(block.ops)}
         self._add_values()
+        self._add_symbols()
         self._add_effects()
 
     def _add_values(self) -> None:
@@ -140,6 +143,16 @@ class Order:
                 for operand in inner.operands:
                     if isinstance(operand, OpResult) and operand.op.parent is self.block:
                         node.need(self.nodes[operand.op])
+
+    def _add_symbols(self) -> None:
+        """Orders what names a symbol behind the op that defines it, and behind the checks of it that come first."""
+        known: dict[str, Node] = {}
+        for op, node in self.nodes.items():
+            for name in symbols_of(op) & known.keys() if known else ():
+                node.need(known[name])
+                if Checks() in _resources(op):
+                    known[name] = node
+            known.update((definition.name, node) for definition in definitions_of(op))
 
     def _add_effects(self) -> None:
         """Orders ops with effects on one resource; an effect on memory at large is a barrier for all ops."""

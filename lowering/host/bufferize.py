@@ -115,7 +115,7 @@ class Bufferizer:
             self._compute_into(OUT_VARIANTS[target], inputs, arguments, op)
             return
         types = [buffer_type(result.type) if is_memory(result) else result.type for result in op.results]
-        made = self._add(host.ExternOp.make(target, inputs, arguments, types), op)
+        made = self._add(host.ExternOp.make(target, inputs, arguments, types, op.defines), op)
         for old, new in zip(op.results, made.results, strict=True):
             self._bind(old, new)
 
@@ -167,7 +167,7 @@ class Bufferizer:
         if isinstance(value.owner, graph.SizeOp):
             return value.owner.expr
         sizes: list[SSAValue] = [argument for argument in self.old.args if not is_memory(argument)]
-        names = dict(zip(sizes, symbol_ranges(self.func), strict=True))
+        names = dict(zip(sizes, symbol_ranges(self.func), strict=False))  # those of arguments come first
         return symbol(names[value])
 
     def refuse(self, op: Operation) -> None:

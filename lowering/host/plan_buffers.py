@@ -1,4 +1,8 @@
-"""`host-plan-buffers`: what only kernels see lives in one workspace, in slots that buffers use in turn."""
+"""`host-plan-buffers`: what only kernels see lives in one workspace, in slots that buffers use in turn.
+
+A buffer whose size an op of the body defines cannot be there before that op and the checks of that size: it lives in
+a further workspace, which the first of its kind brings.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,11 @@ from dataclasses import dataclass, field
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...ir import host
+from ...ir.definitions import definitions_of
 from ...ir.dtypes import is_native
 from ...ir.expr import ZERO, Domain, Expr, ceildiv, maximum
 from ...ir.shapes import symbol_intervals, symbol_ranges
@@ -57,12 +62,20 @@ class Planner:
         self.use = MemoryUse(func.body.block)
         self.domain = Domain({}, symbol_intervals(func.body.block.first_op or func))
         hints = {name: known.hint for name, known in symbol_ranges(func).items()}
+        self.makers = {known.name: op for op in func.body.block.ops for known in definitions_of(op)}
         self.hints = {name: UNKNOWN_SIZE if hint is None else hint for name, hint in hints.items()}
 
     def run(self) -> None:
-        slots = self.assign(self.temporaries())
-        if slots:
-            self.rewrite(slots)
+        by_origin: dict[Operation | None, list[Temporary]] = {}
+        for temporary in self.temporaries():
+            by_origin.setdefault(self._origin(temporary.size), []).append(temporary)
+        for origin, temporaries in by_origin.items():
+            self.rewrite(self.assign(temporaries), origin)
+
+    def _origin(self, size: Expr) -> Operation | None:
+        """The op from which on a size is known; None where the function's arguments give it."""
+        makers = [self.makers[name] for name in size.symbols if name in self.makers]
+        return max(makers, key=self.use.positions.__getitem__, default=None)
 
     def temporaries(self) -> list[Temporary]:
         allocations = [op for op in self.func.body.block.ops if isinstance(op, host.AllocOp)]
@@ -88,12 +101,14 @@ class Planner:
             slot.occupants.append(temporary)
         return slots
 
-    def rewrite(self, slots: Sequence[Slot]) -> None:
+    def rewrite(self, slots: Sequence[Slot], origin: Operation | None) -> None:
         """`host.alloc → host.slot`, at the offset of the slots before it."""
         block = self.func.body.block
         workspace = host.WorkspaceOp.make(sum((slot.size for slot in slots), ZERO))
         workspace.workspace.name_hint = "workspace"
-        block.insert_op_before(workspace, block.first_op)  # type: ignore[arg-type]
+        allocations = (occupant.allocation for slot in slots for occupant in slot.occupants)
+        first = block.first_op if origin is None else min(allocations, key=self.use.positions.__getitem__)
+        block.insert_op_before(workspace, first)  # type: ignore[arg-type]
         offset = ZERO
         for slot in slots:
             for occupant in slot.occupants:
@@ -119,7 +134,7 @@ def _place(allocation: host.AllocOp, workspace: SSAValue, offset: Expr) -> None:
 
 @dataclass(frozen=True)
 class HostPlanBuffers(ModulePass):
-    """Puts every buffer that only kernels see into one workspace; buffers that never live at once share a slot."""
+    """Puts every buffer that only kernels see into a workspace; buffers that never live at once share a slot."""
 
     name = "host-plan-buffers"
 

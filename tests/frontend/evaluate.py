@@ -17,6 +17,7 @@ from stepwell.frontend.builder import torch_dtype
 from stepwell.frontend.import_fx import ConstantResult, ImportedGraph, NumberInput, TensorInput
 from stepwell.frontend.symbols import SizeSource
 from stepwell.ir import graph
+from stepwell.ir.definitions import definitions_of
 from stepwell.ir.expr import Atom, Expr
 from stepwell.ir.graph import Arguments, Named, OperandRef, integer_of, integers_of
 from stepwell.ir.graph.elementwise import ElementwiseOp
@@ -317,7 +318,10 @@ class Evaluator:
         positional = [value(argument) for argument in arguments.positional]
         result = target(*positional, **{name: value(item) for name, item in arguments.keywords})
         leaves = result if isinstance(result, tuple | list) else (result,)
-        return tuple(leaf for leaf in leaves if isinstance(leaf, Tensor))
+        wanted = Tensor | int if any(isinstance(type_, IndexType) for type_ in op.result_types) else Tensor
+        results = tuple(leaf for leaf in leaves if isinstance(leaf, wanted))
+        self.symbols.update((known.name, known.value(results)) for known in definitions_of(op))
+        return results
 
 
 def evaluate(imported: ImportedGraph, inputs: Sequence[Any]) -> list[Any]:

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ArrayAttr
 from stepwell.frontend.import_fx import ConstantResult, FunctionResult, TensorInput, import_graph
 from stepwell.frontend.symbols import SizeSource
 from stepwell.ir import graph
+from stepwell.ir.definitions import definitions_of
 from stepwell.ir.errors import FrontendError
 from stepwell.ir.locations import location_text
 from stepwell.ir.shapes import SYMBOLS, SymbolAttr, sizes_of, strides_of
@@ -72,12 +73,98 @@ def test_an_unused_input_stays_an_argument() -> None:
     assert len(imported.arguments) == 2
 
 
-def test_a_size_that_no_input_gives_is_refused() -> None:
-    def function(x: Tensor) -> Tensor:
-        return x[x > 0] * 2
+# -- sizes that depend on data -----------------------------------------------------------------------
 
-    with pytest.raises(FrontendError, match=r"symbolic size: expected .*, got u\d+, which no input gives"):
-        import_function(function, torch.randn(4))
+
+def checks(imported: Any) -> list[str]:
+    """The conditions that a function checks, in order."""
+    externs = [op for op in imported.function.body.block.ops if isinstance(op, graph.ExternOp)]
+    return [
+        str(op.arguments.data.positional[0]) for op in externs if op.effect is not None and op.effect.data == "check"
+    ]
+
+
+def definitions(imported: Any) -> list[str]:
+    return [str(known) for op in imported.function.body.block.ops for known in definitions_of(op)]
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: x[x > 0] * 2, ["s0 = size(0, 0)"]),
+        (lambda x: torch.nonzero(x).sum(0), ["s0 = size(0, 0)"]),
+        (lambda x: torch.unique(x, return_inverse=True)[0] + 1, ["s0 = size(0, 0)"]),
+        (lambda x: torch.masked_select(x, x > 0).exp(), ["s0 = size(0, 0)"]),
+        (lambda x: torch.repeat_interleave(x.abs().long()) + 1, ["s0 = size(0, 0)"]),
+        (lambda x: x * x.sum().long().item(), ["s0 = value(0)"]),
+        (lambda x: x * (x[x > 0].shape[0] + x[x < 0].shape[0]), ["s0 = size(0, 0)", "s1 = size(0, 0)"]),
+    ],
+    ids=["mask", "nonzero", "unique", "masked_select", "repeat_interleave", "item", "two"],
+)
+def test_the_op_that_gives_a_size_defines_its_symbol(function: Any, expected: list[str]) -> None:
+    imported = import_function(function, torch.randn(6))
+    assert definitions(imported) == expected
+    for seed in range(3):
+        torch.manual_seed(seed)
+        x = torch.randn(6) * 3
+        torch.testing.assert_close(evaluate(imported, [x])[0], function(x))
+
+
+def test_symbols_of_the_body_follow_those_of_the_arguments() -> None:
+    imported = import_function(lambda x: x[x > 0] * x.shape[0], torch.randn(6), dynamic=True)
+    assert [type(source).__name__ for source in imported.arguments] == ["SizeSource", "TensorInput"]
+    assert definitions(imported) == ["s1 = size(0, 0)"]
+    declared = imported.function.attributes[SYMBOLS]
+    assert isinstance(declared, ArrayAttr)
+    assert [attr.data.name for attr in declared if isinstance(attr, SymbolAttr)] == ["s0", "s1"]
+
+
+def test_what_torch_takes_for_granted_is_checked_where_the_size_comes_to_be() -> None:
+    def function(x: Tensor, count: Tensor) -> Tensor:
+        n = count.item()
+        torch._check(n >= 1)
+        torch._check(n <= x.shape[0])
+        return x[:n] + 1
+
+    imported = import_function(function, torch.randn(6), torch.tensor(3))
+    ops = list(op_names(imported))
+    assert ops[:3] == ["extern", "extern", "extern"]
+    assert len(checks(imported)) == len(set(checks(imported))) == 2
+    x = torch.randn(6)
+    assert torch.equal(evaluate(imported, [x, torch.tensor(2)])[0], x[:2] + 1)
+    for bad in (0, 7):
+        with pytest.raises(RuntimeError, match="Runtime assertion failed for expression"):
+            evaluate(imported, [x, torch.tensor(bad)])
+
+
+def test_a_size_that_must_be_a_number_is_compared_with_it() -> None:
+    def function(x: Tensor, count: Tensor) -> Tensor:
+        n = count.item()
+        torch._check(n == x.shape[0])
+        return torch.zeros(n) + x
+
+    imported = import_function(function, torch.randn(6), torch.tensor(6))
+    x = torch.randn(6)
+    assert torch.equal(evaluate(imported, [x, torch.tensor(6)])[0], x)
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        evaluate(imported, [x, torch.tensor(5)])
+
+
+def test_a_float_that_depends_on_data_stays_in_its_tensor() -> None:
+    imported = import_function(lambda x: x * x.sum().item(), torch.randn(6))
+    assert "extern" not in op_names(imported)
+    x = torch.randn(6)
+    torch.testing.assert_close(evaluate(imported, [x])[0], x * x.sum().item())
+
+
+def test_an_extremum_over_a_size_that_may_be_0_is_left_to_eager() -> None:
+    def function(x: Tensor) -> Tensor:
+        return x[x > 0].max()
+
+    imported = import_function(function, torch.randn(6))
+    assert "max" not in op_names(imported)
+    with pytest.raises(RuntimeError, match=r"max\(\): Expected reduction dim"):
+        evaluate(imported, [-torch.ones(6)])
 
 
 # -- memory ------------------------------------------------------------------------------------------

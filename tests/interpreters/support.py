@@ -95,7 +95,8 @@ def eager_extern(op: graph.ExternOp, args: PythonValues) -> Sequence[Array]:
         overload = getattr(overload, name)
     keywords = {name: argument(value) for name, value in op.arguments.data.keywords}
     result = overload(*map(argument, op.arguments.data.positional), **keywords)
-    return [to_array(value) for value in (result if isinstance(result, tuple | list) else (result,))]
+    leaves = result if isinstance(result, tuple | list) else (result,)
+    return [to_array(leaf) if isinstance(leaf, Tensor) else np.asarray(leaf) for leaf in leaves]
 
 
 # -- comparison --------------------------------------------------------------------------------------

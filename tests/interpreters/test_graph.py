@@ -167,3 +167,22 @@ def test_arguments_must_be_as_their_types_say() -> None:
         run(module, torch.zeros(5))
     with pytest.raises(InterpreterError, match="got int64"):
         run(module, torch.zeros(4, dtype=torch.int64))
+
+
+def test_an_extern_defines_the_sizes_of_what_follows() -> None:
+    text = f"""
+    func.func @main(%s0: index, %x: tensor<?xf32, {LAYOUT}<(s0), (1)>>, %count: tensor<i64>)
+        -> (tensor<?xf32, {LAYOUT}<(s1 * 2), (1)>>, index)
+        attributes {{stepwell.symbols = [
+          #stepwell.symbol<s0, 0, ?>, #stepwell.symbol<s1, 0, ?>, #stepwell.symbol<s2, 0, ?>]}} {{
+      %n = graph.extern "aten.nonzero.default"(%x) defines (s1 = size(0, 0))
+        : (tensor<?xf32, {LAYOUT}<(s0), (1)>>) -> tensor<?x1xi64, {LAYOUT}<(s1, 1), (1, s1)>>
+      %k = graph.extern "aten._local_scalar_dense.default"(%count) defines (s2 = value(0)) : (tensor<i64>) -> index
+      %y = graph.full f32<3.0> : tensor<?xf32, {LAYOUT}<(s1 * 2), (1)>>
+      %size = graph.size (s0 * 100 + s1 * 10 + s2) : index
+      func.return %y, %size : tensor<?xf32, {LAYOUT}<(s1 * 2), (1)>>, index
+    }}"""
+    x = torch.tensor([0.0, 1.0, 2.0, 0.0])
+    y, size = run(text, 4, x, torch.tensor(7), extern=eager_extern)
+    assert y.tolist() == [3.0] * 4
+    assert size == 427

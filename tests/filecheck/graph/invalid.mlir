@@ -172,7 +172,7 @@ func.func @unknown_effect(%x: tensor<4xf32>) {
   %z = graph.extern "aten.rand_like.default"(%x) effect luck : (tensor<4xf32>) -> tensor<4xf32>
   func.return
 }
-// CHECK: graph.extern: expected an effect of random, write, got luck
+// CHECK: graph.extern: expected an effect of check, random, write, got luck
 
 // -----
 
@@ -181,3 +181,69 @@ func.func @copy_into_smaller(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   func.return
 }
 // CHECK: graph.copy_into: expected a value like its target tensor<4xf32>, got tensor<8xf32>
+
+// -----
+
+func.func @a_symbol_that_the_function_does_not_declare(%x: tensor<4xf32>) {
+  %n = graph.extern "aten.f.default"(%x) defines (s0 = size(0, 0)) : (tensor<4xf32>) -> tensor<?xf32, #stepwell.layout<(s0), (1)>>
+  func.return
+}
+// CHECK: graph.extern: expected the function to declare s0, got no such symbol
+
+// -----
+
+func.func @a_symbol_used_before_its_definition(%x: tensor<4xf32>) attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]} {
+  %z = graph.full f32<0.0> : tensor<?xf32, #stepwell.layout<(s0), (1)>>
+  %n = graph.extern "aten.f.default"(%x) defines (s0 = size(0, 0)) : (tensor<4xf32>) -> tensor<?xf32, #stepwell.layout<(s0), (1)>>
+  func.return
+}
+// CHECK: graph.extern: expected no use of s0 before it is defined, got one in graph.full
+
+// -----
+
+func.func @a_symbol_defined_twice(%x: tensor<4xf32>) attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]} {
+  %m = graph.extern "aten.f.default"(%x) defines (s0 = size(0, 0)) : (tensor<4xf32>) -> tensor<?xf32, #stepwell.layout<(s0), (1)>>
+  %n = graph.extern "aten.f.default"(%x) defines (s0 = size(0, 0)) : (tensor<4xf32>) -> tensor<?xf32, #stepwell.layout<(s0), (1)>>
+  func.return
+}
+// CHECK: graph.extern: expected no use of s0 before it is defined, got one in graph.extern
+
+// -----
+
+func.func @a_number_that_is_a_tensor(%x: tensor<4xf32>) attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]} {
+  %n = graph.extern "aten.f.default"(%x) defines (s0 = value(0)) : (tensor<4xf32>) -> tensor<?xf32, #stepwell.layout<(s0), (1)>>
+  func.return
+}
+// CHECK: graph.extern: expected the value of an index or a measure of a tensor, got s0 = value(0) of
+
+// -----
+
+func.func @a_size_of_no_dim(%x: tensor<4xf32>) attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]} {
+  %n = graph.extern "aten.f.default"(%x) defines (s0 = size(0, 1)) : (tensor<4xf32>) -> tensor<?xf32, #stepwell.layout<(s0), (1)>>
+  func.return
+}
+// CHECK: graph.extern: expected the value of an index or a measure of a tensor, got s0 = size(0, 1) of
+
+// -----
+
+func.func @a_size_of_no_result(%x: tensor<4xf32>) attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]} {
+  %n = graph.extern "aten.f.default"(%x) defines (s0 = size(1, 0)) : (tensor<4xf32>) -> tensor<?xf32, #stepwell.layout<(s0), (1)>>
+  func.return
+}
+// CHECK: graph.extern: expected a symbol of one of 1 results, got s0 = size(1, 0)
+
+// -----
+
+func.func @an_unknown_measure(%x: tensor<4xf32>) attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]} {
+  %n = graph.extern "aten.f.default"(%x) defines (s0 = rank(0)) : (tensor<4xf32>) -> tensor<?xf32, #stepwell.layout<(s0), (1)>>
+  func.return
+}
+// CHECK: graph.extern: expected a measure of value, size, offset, got s0 = rank(0)
+
+// -----
+
+func.func @an_argument_of_a_size_defined_later(%x: tensor<?xf32, #stepwell.layout<(s0), (1)>>) attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]} {
+  %n = graph.extern "aten.f.default"(%x) defines (s0 = size(0, 0)) : (tensor<?xf32, #stepwell.layout<(s0), (1)>>) -> tensor<?xf32, #stepwell.layout<(s0), (1)>>
+  func.return
+}
+// CHECK: graph.extern: expected no use of s0 before it is defined, got one in argument 0

@@ -252,3 +252,14 @@ func.func @attributes(%s0: index, %x: tensor<?x64xf32, #stepwell.layout<(s0, 64)
 // CHECK: graph.constant i1<true, false> : tensor<2xi1>
 // CHECK: graph.constant ui8<> : tensor<0xui8>
 // CHECK: graph.extern "aten.none.default"(%{{.*}}, [1, (s0 * 2), -3], none, -inf, 0.5, "mean", [%{{.*}}, none, item %{{.*}}]), {dtype = dtype<"float32">, device = device<"cpu">} effect random
+
+func.func @definitions(%s0: index, %x: tensor<8xf32>, %n: tensor<i64>) attributes {stepwell.symbols = [#stepwell.symbol<s0, 2, ?>, #stepwell.symbol<s1, 0, ?>, #stepwell.symbol<s2, -4, 9>, #stepwell.symbol<s3, 0, ?>]} {
+  %r0 = graph.extern "aten.nonzero.default"(%x) defines (s1 = size(0, 0) floordiv 2, s3 = offset(0)) : (tensor<8xf32>) -> tensor<?x1xi64, #stepwell.layout<(s1 * 2, 1), (1, s1 * 2)>>
+  %r1 = graph.extern "aten._local_scalar_dense.default"(%n) effect write defines (s2 = value(0)) : (tensor<i64>) -> index
+  graph.extern "aten._assert_scalar.default"((min(s1, s2)), "nothing") effect check : () -> ()
+  func.return
+}
+// CHECK-LABEL: @definitions
+// CHECK: graph.extern "aten.nonzero.default"(%{{.*}}) defines (s1 = size(0, 0) floordiv 2, s3 = offset(0)) : (tensor<8xf32>) -> tensor<?x1xi64, #stepwell.layout<(s1 * 2, 1), (1, s1 * 2)>>
+// CHECK: graph.extern "aten._local_scalar_dense.default"(%{{.*}}) effect write defines (s2 = value(0)) : (tensor<i64>) -> index
+// CHECK: graph.extern "aten._assert_scalar.default"((min(s1, s2)), "nothing") effect check : () -> ()

@@ -122,3 +122,12 @@ func.func @sizes_need_no_memory(%s0: index) -> index attributes {stepwell.symbol
   %n = graph.size (s0 * 2) : index
   func.return %n : index
 }
+
+// CHECK-LABEL: func.func @externs_keep_what_they_define
+func.func @externs_keep_what_they_define(%x: tensor<8xf32>) -> index attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]} {
+  // CHECK: %n = host.extern "aten.nonzero.default"(%x) defines (s0 = size(0, 0))
+  // CHECK-NEXT: host.return ((s0 * 2))
+  %n = graph.extern "aten.nonzero.default"(%x) defines (s0 = size(0, 0)) : (tensor<8xf32>) -> tensor<?x1xi64, #stepwell.layout<(s0, 1), (1, s0)>>
+  %s = graph.size (s0 * 2) : index
+  func.return %s : index
+}

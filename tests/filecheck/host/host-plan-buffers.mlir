@@ -51,3 +51,24 @@ func.func @no_slot_when_a_view_is_taken(%x: !host.buffer<f32, (8), (1)>) -> !hos
   %v = host.view %a[(0)] : !host.buffer<f32, (8), (1)> -> !host.buffer<f32, (4), (2)>
   host.return (%v) : (!host.buffer<f32, (4), (2)>) -> ()
 }
+
+// What has a size that an extern defines lives in a workspace of its own, taken once the size is known.
+// CHECK-LABEL: func.func @sizes_that_an_extern_defines
+func.func @sizes_that_an_extern_defines(%x: !host.buffer<f32, (8), (1)>) -> !host.buffer<f32, (8), (1)> attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]} {
+  // CHECK-NEXT: %workspace = host.workspace (64)
+  // CHECK-NEXT: %a = host.slot %workspace[(0)]
+  // CHECK: %n = host.extern
+  // CHECK-NEXT: host.extern "aten._assert_scalar.default"
+  // CHECK-NEXT: %workspace_1 = host.workspace (((s0 * 4) ceildiv 64) * 64)
+  // CHECK-NEXT: %c = host.slot %workspace_1[(0)]
+  // CHECK: %d = host.alloc
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @k ins(%x : !host.buffer<f32, (8), (1)>) outs(%a : !host.buffer<f32, (8), (1)>)
+  %n = host.extern "aten.nonzero.default"(%x) defines (s0 = size(0, 0)) : (!host.buffer<f32, (8), (1)>) -> (!host.buffer<i64, (s0, 1), (1, s0)>)
+  host.extern "aten._assert_scalar.default"((min(s0, 1)), "nothing") : () -> ()
+  %c = host.alloc : !host.buffer<f32, (s0), (1)>
+  host.run @k ins(%a : !host.buffer<f32, (8), (1)>) outs(%c : !host.buffer<f32, (s0), (1)>)
+  %d = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @k ins(%c : !host.buffer<f32, (s0), (1)>) outs(%d : !host.buffer<f32, (8), (1)>)
+  host.return (%d) : (!host.buffer<f32, (8), (1)>) -> ()
+}

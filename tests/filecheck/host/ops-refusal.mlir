@@ -23,3 +23,12 @@ func.func @an_allocation_in_a_stretch() {
   }
   func.return
 }
+
+// -----
+
+// CHECK: host.extern: expected no use of s0 before it is defined, got one in host.alloc
+func.func @a_size_used_before_its_definition(%x: !host.buffer<f32, (8), (1)>) attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]} {
+  %a = host.alloc : !host.buffer<f32, (s0), (1)>
+  %n = host.extern "aten.nonzero.default"(%x) defines (s0 = size(0, 0)) : (!host.buffer<f32, (8), (1)>) -> (!host.buffer<i64, (s0, 1), (1, s0)>)
+  func.return
+}

@@ -127,3 +127,56 @@ func.func @no_fusion_when_one_walks_rows_and_the_other_columns(%x: tensor<4x8xf3
   }
   func.return %r, %c : tensor<4xf32>, tensor<8xf32>
 }
+
+// Siblings of which one has a size that an extern defines become one behind the extern, and behind the check.
+// CHECK-LABEL: @behind_a_definition
+// CHECK: graph.extern "aten.nonzero.default"
+// CHECK: graph.extern "aten._assert_scalar.default"
+// CHECK: loop.kernel "exp_neg"
+// CHECK-NOT: loop.kernel
+func.func @behind_a_definition(%x: tensor<8xf32>, %m: tensor<8xi1>) -> (tensor<8xf32>, tensor<8xf32>) attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]} {
+  %a = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      loop.write %v, %o[%i] : memref<8xf32>
+    }
+  }
+  %n = graph.extern "aten.nonzero.default"(%m) defines (s0 = size(0, 0)) : (tensor<8xi1>) -> tensor<?x1xi64, #stepwell.layout<(s0, 1), (1, s0)>>
+  graph.extern "aten._assert_scalar.default"((min(s0, 1)), "nothing") effect check : () -> ()
+  %b = loop.kernel "neg" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %s = loop.index [s0] : index
+      %w = arith.index_cast %s : index to i32
+      %f = arith.sitofp %w : i32 to f32
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %u = arith.mulf %v, %f : f32
+      loop.write %u, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %a, %b : tensor<8xf32>, tensor<8xf32>
+}
+
+// CHECK-LABEL: @no_fuse_when_a_definition_stands_between
+// CHECK: loop.kernel "exp"
+// CHECK: graph.extern
+// CHECK: loop.kernel "neg"
+func.func @no_fuse_when_a_definition_stands_between(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]} {
+  %a = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      loop.write %v, %o[%i] : memref<8xf32>
+    }
+  }
+  %n = graph.extern "aten.nonzero.default"(%a) defines (s0 = size(0, 0)) : (tensor<8xf32>) -> tensor<?x1xi64, #stepwell.layout<(s0, 1), (1, s0)>>
+  %b = loop.kernel "neg" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %s = loop.index [s0] : index
+      %w = arith.index_cast %s : index to i32
+      %f = arith.sitofp %w : i32 to f32
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %u = arith.mulf %v, %f : f32
+      loop.write %u, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %a, %b : tensor<8xf32>, tensor<8xf32>
+}
