@@ -33,6 +33,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "loop-keep-precision": ("loop.keep_precision", "LoopKeepPrecision"),
     "loop-coalesce-dims": ("loop.coalesce_dims", "LoopCoalesceDims"),
     "loop-split-phases": ("loop.split_phases", "LoopSplitPhases"),
+    "loop-split-reductions": ("loop.split_reductions", "LoopSplitReductions"),
     "convert-loop-to-tile": ("convert.loop_to_tile", "ConvertLoopToTile"),
     "convert-tile-to-tt": ("convert.tile_to_tt", "ConvertTileToTriton"),
     "host-bufferize": ("host.bufferize", "HostBufferize"),
@@ -66,7 +67,7 @@ HOST: Stage = (
 )
 """From tensors to memory, and from an order of kernels to native calls."""
 
-CPU: tuple[Stage, ...] = (
+FRONT: tuple[Stage, ...] = (
     # Constants first, since algebra asks for them; dead code last, since every pattern leaves some.
     (
         "graph",
@@ -99,15 +100,20 @@ CPU: tuple[Stage, ...] = (
             "loop-split-phases",
         ),
     ),
-    ("tile", ("convert-loop-to-tile",)),
-    HOST,
 )
+"""What every target shares, down to kernels that are fused."""
+
+TILE: Stage = ("tile", ("convert-loop-to-tile",))
+
+CPU: tuple[Stage, ...] = (*FRONT, TILE, HOST)
 """From a graph to kernels and a host function, on the CPU."""
 
 GPU: tuple[Stage, ...] = (
-    *CPU,
-    # Last: what the host passes ask of kernels is said at the tile level.
-    ("tt", ("convert-tile-to-tt",)),
+    *FRONT,
+    ("split", ("loop-split-reductions",)),  # programs cannot wait for each other: what they share takes a second kernel
+    TILE,
+    HOST,
+    ("tt", ("convert-tile-to-tt",)),  # last: what the host passes ask of kernels is said at the tile level
 )
 """From a graph to functions of Triton's dialect and a host function that launches them, on a GPU."""
 

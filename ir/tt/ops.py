@@ -979,9 +979,10 @@ class CombiningOp(IRDLOperation, ABC):
         elements = [element_of(value.type) for value in self.srcs]
         if [argument.type for argument in self.block.args] != elements * 2:
             raise VerifyException(f"{self.name}: expected a region that takes two scalars for each operand")
-        if not isinstance(self.block.last_op, _EndOp):
+        last = self.block.last_op
+        if last is None or last.name != f"{self.name}.return":
             raise VerifyException(f"{self.name}: expected its region to end in {self.name}.return")
-        if [value.type for value in self.block.last_op.operands] != elements:
+        if [value.type for value in last.operands] != elements:
             raise VerifyException(f"{self.name}: expected its region to return a scalar for each operand")
         if [value.type for value in self.results] != [self.result_type(value.type) for value in self.srcs]:
             raise VerifyException(f"{self.name}: expected results that fit its operands")

@@ -20,7 +20,7 @@ from xdsl.traits import is_side_effect_free
 from ...ir import loop, tile
 from ...ir.combiners import Combiner, identity_value
 from ...ir.errors import LoweringError
-from ...ir.expr import ZERO, Atom, Expr, dim
+from ...ir.expr import ZERO, Atom, Expr, dim, linearize
 from ...ir.tile.ops import INDEX, block_type, shape_of
 from .block_builder import Address, BlockBuilder
 
@@ -222,7 +222,7 @@ class GridBuilder(BlockBuilder):
     ) -> tuple[SSAValue, GridAddress]:
         """The buffer of a tensor and the address of an element of it."""
         buffer, strides = self.places[target]
-        offset = sum((expr * stride for expr, stride in zip(exprs, strides, strict=True)), ZERO)
+        offset = linearize(exprs, strides)
         return buffer, self.address(list(indices), offset)
 
     def _read(self, op: loop.ReadOp) -> None:

@@ -1,0 +1,87 @@
+// RUN: xdsl-opt %s -p convert-loop-to-tile --split-input-file | filecheck %s
+
+// On a GPU, programs compute blocks of several axes, and rows stay in registers.
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// One load of two rows, masked where the block is longer, serves all three nests; the local is gone.
+// CHECK-LABEL: @softmax
+// CHECK: tile.kernel @softmax_0(%{{.*}}) grid (2048) attributes {stepwell.num_warps = 4 : i32, stepwell.num_stages = 3 : i32, stepwell.index_bits = 32 : i32}
+// CHECK: [[ROW:%\w+]] = tile.index [%{{.*}} * 2] : index
+// CHECK: [[MASK:%\w+]] = tile.broadcast %{{.*}} dims [1] : vector<1024xi1> -> vector<2x1024xi1>
+// CHECK: [[X:%\w+]] = tile.load %{{.*}}[[[ROW]] * 1000] strides (1000, 1) mask [[MASK]] : memref<?xf32> -> vector<2x1024xf32>
+// CHECK: tile.reduce max %{{.*}} dim 1
+// CHECK: arith.subf [[X]], %{{.*}}
+// CHECK: [[E:%\w+]] = math.exp
+// CHECK: tile.reduce add %{{.*}} dim 1
+// CHECK: arith.divf [[E]], %{{.*}} : vector<2x1024xf32>
+// CHECK-NEXT: tile.store %{{.*}}, %{{.*}}[[[ROW]] * 1000] strides (1000, 1) mask [[MASK]]
+// CHECK-NOT: tile.load
+func.func @softmax(%x: tensor<4096x1000xf32>) -> tensor<4096x1000xf32> {
+  %y = loop.kernel "softmax" outs(%o : memref<4096x1000xf32>) -> tensor<4096x1000xf32> {
+    loop.parallel (%i) to (4096) {
+      %row = loop.local (1000) : memref<1000xf32>
+      %m = loop.reduce (%j) to (1000) [max] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4096x1000xf32>
+        loop.yield %v : f32
+      }
+      %s = loop.reduce (%j) to (1000) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4096x1000xf32>
+        %d = arith.subf %v, %m : f32
+        %e = math.exp %d : f32
+        loop.write %e, %row[%j] : memref<1000xf32>
+        loop.yield %e : f32
+      }
+      loop.parallel (%j) to (1000) {
+        %e = loop.read %row[%j] : memref<1000xf32>
+        %q = arith.divf %e, %s : f32
+        loop.write %q, %o[%i, %j] : memref<4096x1000xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4096x1000xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Where accesses are contiguous along different dims, programs take square tiles.
+// CHECK-LABEL: @transpose
+// CHECK: grid (1024)
+// CHECK: tile.load %{{.*}} strides (1, 2048) : memref<?xf32> -> vector<64x64xf32>
+// CHECK: tile.load %{{.*}} strides (2048, 1) : memref<?xf32> -> vector<64x64xf32>
+func.func @transpose(%x: tensor<2048x2048xf32>, %y: tensor<2048x2048xf32>) -> tensor<2048x2048xf32> {
+  %z = loop.kernel "add" outs(%o : memref<2048x2048xf32>) -> tensor<2048x2048xf32> {
+    loop.parallel (%i, %j) to (2048, 2048) {
+      %v = loop.read %x[%j, %i] : tensor<2048x2048xf32>
+      %w = loop.read %y[%i, %j] : tensor<2048x2048xf32>
+      %s = arith.addf %v, %w : f32
+      loop.write %s, %o[%i, %j] : memref<2048x2048xf32>
+    }
+  }
+  func.return %z : tensor<2048x2048xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Columns are reduced side by side, some rows at a time.
+// CHECK-LABEL: @columns
+// CHECK: grid (512)
+// CHECK: [[SUM:%\w+]] = tile.for {{.*}} to [128] step 64 carry
+// CHECK-NEXT: tile.load %{{.*}} strides (1, 32768) : memref<?xf32> -> vector<64x64xf32>
+// CHECK: tile.reduce add [[SUM]] dim 1 : vector<64x64xf32>
+func.func @columns(%x: tensor<128x32768xf32>) -> tensor<32768xf32> {
+  %y = loop.kernel "sum" outs(%o : memref<32768xf32>) -> tensor<32768xf32> {
+    loop.parallel (%j) to (32768) {
+      %s = loop.reduce (%i) to (128) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<128x32768xf32>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%j] : memref<32768xf32>
+    }
+  }
+  func.return %y : tensor<32768xf32>
+}
+}

@@ -1,0 +1,91 @@
+// RUN: xdsl-opt %s -p loop-split-reductions --split-input-file | filecheck %s
+
+// A large reduction with few results becomes the reduction of parts, and the reduction of what they leave.
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @sum
+// CHECK: [[PARTS:%\w+]] = loop.kernel "sum_parts" outs([[OUT:%\w+]]: memref<16xf32>) -> tensor<16xf32>
+// CHECK-NEXT: loop.parallel ([[C:%\w+]]) to (16) {
+// CHECK-NEXT: [[PART:%\w+]] = loop.reduce ([[J:%\w+]]) to (65536) [add] -> f32 {
+// CHECK-NEXT: loop.read %x[[[C]] * 65536 + [[J]]]
+// CHECK: loop.write [[PART]], [[OUT]][[[C]]]
+// CHECK: loop.kernel "sum" outs
+// CHECK-NEXT: loop.reduce ([[K:%\w+]]) to (16) [add] -> f32 {
+// CHECK-NEXT: loop.read [[PARTS]][[[K]]]
+func.func @sum(%x: tensor<1048576xf32>) -> tensor<f32> {
+  %s = loop.kernel "sum" outs(%o : memref<f32>) -> tensor<f32> {
+    %t = loop.reduce (%i) to (1048576) [add] -> f32 {
+      %v = loop.read %x[%i] : tensor<1048576xf32>
+      loop.yield %v : f32
+    }
+    loop.write %t, %o[] : memref<f32>
+  }
+  func.return %s : tensor<f32>
+}
+}
+
+// -----
+
+// Where no number of parts near the wanted one divides the size, the last part reads nothing beyond the end.
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @ragged
+// CHECK: loop.parallel ([[C:%\w+]], [[I:%\w+]]) to (6, 3) {
+// CHECK: loop.reduce ([[J:%\w+]]) to (174763) [max] -> f32 {
+// CHECK-NEXT: [[INDEX:%\w+]] = loop.index [[[C]] * 174763 + [[J]]] : i64
+// CHECK-NEXT: [[SIZE:%\w+]] = loop.index [1048573] : i64
+// CHECK-NEXT: [[INSIDE:%\w+]] = arith.cmpi slt, [[INDEX]], [[SIZE]] : i64
+// CHECK: [[V:%\w+]] = loop.read %x[[[I]], [[C]] * 174763 + [[J]]] if [[INSIDE]]
+// CHECK: arith.constant 0xff800000 : f32
+// CHECK-NEXT: arith.select [[INSIDE]], [[V]]
+func.func @ragged(%x: tensor<3x1048573xf32>) -> tensor<3xf32> {
+  %s = loop.kernel "max" outs(%o : memref<3xf32>) -> tensor<3xf32> {
+    loop.parallel (%i) to (3) {
+      %t = loop.reduce (%j) to (1048573) [max] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<3x1048573xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i] : memref<3xf32>
+    }
+  }
+  func.return %s : tensor<3xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @no_split_when_rows_are_programs_enough
+// CHECK-COUNT-1: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @no_split_when_rows_are_programs_enough(%x: tensor<4096x4096xf32>) -> tensor<4096xf32> {
+  %s = loop.kernel "sum" outs(%o : memref<4096xf32>) -> tensor<4096xf32> {
+    loop.parallel (%i) to (4096) {
+      %t = loop.reduce (%j) to (4096) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4096x4096xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i] : memref<4096xf32>
+    }
+  }
+  func.return %s : tensor<4096xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @no_split_when_the_target_is_a_processor
+// CHECK-COUNT-1: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @no_split_when_the_target_is_a_processor(%x: tensor<1048576xf32>) -> tensor<f32> {
+  %s = loop.kernel "sum" outs(%o : memref<f32>) -> tensor<f32> {
+    %t = loop.reduce (%i) to (1048576) [add] -> f32 {
+      %v = loop.read %x[%i] : tensor<1048576xf32>
+      loop.yield %v : f32
+    }
+    loop.write %t, %o[] : memref<f32>
+  }
+  func.return %s : tensor<f32>
+}
+}

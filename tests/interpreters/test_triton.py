@@ -1,0 +1,77 @@
+"""Every graph op and every kind of kernel, lowered to Triton's dialect and run by its interpreter, against eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from stepwell.ir import tile
+from stepwell.ir.errors import LoweringError
+from stepwell.tests.interpreters.cases import Case as OpCase
+from stepwell.tests.interpreters.cases import all_cases
+from stepwell.tests.interpreters.lowered_triton import TO_TILE, TO_TRITON, lowered
+from stepwell.tests.interpreters.support import assert_same, eager_extern, run, to_tensor
+from stepwell.tests.interpreters.test_levels import ERRORS
+from stepwell.tests.interpreters.test_schedules import MAKERS, arguments
+from stepwell.tests.lowering import schedule_cases as cases
+from stepwell.tests.lowering.schedule_cases import Case
+
+WITHOUT_ATOMICS = ("scatter-mul-i64", "scatter-max-f32", "scatter-max-ui8", "scatter-min-ui8", "scatter-max-i8")
+"""Scatters with combiners that GPUs have no atomic operation for."""
+
+CASES = [case for case in all_cases() if case.name not in WITHOUT_ATOMICS]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_op(case: OpCase) -> None:
+    module = lowered(case.text, "convert-graph-to-loop", *TO_TRITON)
+    assert not any(isinstance(op, tile.KernelOp) for op in module.walk())
+    (found,) = run(module, *case.inputs, extern=eager_extern)
+    assert_same(found, case.expected, case.rtol, signed_zeros=case.signed_zeros)
+
+
+@pytest.mark.parametrize("name", WITHOUT_ATOMICS)
+def test_a_scatter_without_an_atomic_operation_is_refused(name: str) -> None:
+    case = next(case for case in all_cases() if case.name == name)
+    with pytest.raises(LoweringError, match="expected a combiner that GPUs have"):
+        lowered(case.text, "convert-graph-to-loop", *TO_TRITON)
+
+
+@pytest.mark.parametrize("case", ERRORS, ids=lambda case: case.name)
+def test_a_bad_index_raises_what_the_graph_level_raises(case: OpCase) -> None:
+    with pytest.raises((IndexError, RuntimeError)) as expected:
+        run(case.text, *case.inputs)
+    with pytest.raises(expected.type) as found:
+        run(lowered(case.text, "convert-graph-to-loop", *TO_TRITON), *case.inputs)
+    assert str(found.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("sizes", [(3, 37), (20, 5)], ids=str)
+@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
+def test_kernels_on_blocks_of_several_axes(maker: Callable[..., Case], sizes: tuple[int, int], dynamic: bool) -> None:
+    case = maker(*sizes, dynamic=dynamic)
+    for passes in (TO_TILE, TO_TRITON):
+        results = run(lowered(case.text, *passes), *arguments(case))
+        case.check([to_tensor(value) for value in results])
+
+
+LARGE: list[tuple[Callable[..., Case], tuple[int, int]]] = [
+    (cases.softmax, (2, 20000)),  # longer than the registers: in pieces
+    (cases.layer_norm, (2, 20000)),
+    (cases.cross_entropy, (40, 4097)),  # a part for each row
+    (cases.sums, (3, 70001)),  # cut into parts, of which the last one is shorter
+    (cases.affine_gradients, (1200, 96)),  # down columns, in parts
+    (cases.argmax, (2, 70001)),
+    (cases.transpose_add, (130, 70)),
+    (cases.embedding_backward, (300, 64)),
+]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(("maker", "sizes"), LARGE, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_kernels_that_outgrow_a_program(maker: Callable[..., Case], sizes: tuple[int, int], dynamic: bool) -> None:
+    case = maker(*sizes, dynamic=dynamic)
+    results = run(lowered(case.text, *TO_TRITON), *arguments(case))
+    case.check([to_tensor(value) for value in results])
