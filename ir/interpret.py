@@ -22,7 +22,7 @@ from xdsl.interpreter import (
 
 from .arithmetic import Array, ScalarFunctions, dtype_of
 from .errors import InterpreterError
-from .graph.interpreter import ElementwiseFunctions, Extern, GraphFunctions
+from .graph.interpreter import Extern, GraphFunctions, elementwise_functions
 from .host.interpreter import HostFunctions
 from .loop.interpreter import LoopFunctions
 from .memory import tensor_shape
@@ -102,7 +102,7 @@ class Interpretation:
         for functions in (
             FunctionFunctions(self.symbols),
             ScalarFunctions(),
-            ElementwiseFunctions(),
+            elementwise_functions(),
             GraphFunctions(self.symbols, weights or {}, extern),
             LoopFunctions(self.symbols),
             HostFunctions(self.symbols, self.tile, self.triton),

@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from xdsl.universe import Universe
+from xdsl.utils.arg_spec import parse_spec
+
 from ..ir.errors import LoweringError
 
 if TYPE_CHECKING:
@@ -122,7 +125,8 @@ _STAGE_OF_LEVEL = {"graph": "graph", "loop": "fused", "tile": "tile", "host": "h
 
 
 def make_pass(name: str) -> ModulePass:
-    """An instance of the pass of that name, ours or one of xDSL's that a pipeline uses."""
+    """An instance of the pass of that name: ours, one of xDSL's that a pipeline uses, or any that `xdsl-opt` knows,
+    with options as there: `my-pass{width=4}`."""
     if name in PASSES:
         module, cls = PASSES[name]
         found = getattr(import_module(f".{module}", __package__), cls)
@@ -130,11 +134,20 @@ def make_pass(name: str) -> ModulePass:
         module, cls = STOCK_PASSES[name].rsplit(".", 1)
         found = getattr(import_module(f"xdsl.transforms.{module}"), cls)
     else:
-        raise LoweringError(
-            f"pass {name}", expected="a known pass", got="no such name", hint="`xdsl-opt --help` lists all passes"
-        )
+        return _installed_pass(name)
     made: ModulePass = found()
     return made
+
+
+def _installed_pass(text: str) -> ModulePass:
+    """A pass of any package that registers it with xDSL."""
+    spec = parse_spec(text)
+    factory = Universe.get_multiverse().all_passes.get(spec.name)
+    if factory is None:
+        raise LoweringError(
+            f"pass {spec.name}", expected="a known pass", got="no such name", hint="`xdsl-opt --help` lists all passes"
+        )
+    return factory().from_spec(spec)
 
 
 def stage_of(added: ModulePass) -> str:

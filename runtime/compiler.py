@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from time import perf_counter
@@ -21,19 +20,20 @@ from typing import Any
 from torch import fx
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from xdsl.context import Context
-from xdsl.dialects import get_all_dialects
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect
+from xdsl.universe import Universe
 
 from ..backends.cpu.emit import emit_kernel
 from ..backends.cpu.target import host_target
-from ..backends.native.jit import NativeModule, compile_modules
+from ..backends.interface import Backend, Code
+from ..backends.native.jit import compile_modules
 from ..backends.native.launcher import prepare
 from ..backends.native.object_cache import ObjectCache
 from ..frontend.autograd import GraphRole
 from ..frontend.import_fx import ConstantResult, FunctionResult, ImportedGraph, import_graph, location_of
-from ..ir import DIALECTS, host, tile
-from ..ir.errors import BackendError
+from ..ir import host, plugins, tile
+from ..ir.errors import BackendError, OptionError
 from ..ir.graph.attributes import Argument, Arguments, ArgumentsAttr, OperandRef
 from ..ir.locations import source_lines
 from ..ir.target import TARGET, Target, TargetAttr, target_of
@@ -75,9 +75,7 @@ class Compilation:
         operations = [op for op in module.body.block.ops if isinstance(op, tile.KernelOp)]
         texts = [emit_kernel(op, target_of(module)) for op in operations]
         self.begin("llvm")
-        objects = objects_for(self.settings)
-        owners = compile_modules(list(map(without_comment, texts)), opt_level=self.settings.opt_level, objects=objects)
-        codes = [kernel_code(op, owner) for op, owner in zip(operations, owners, strict=True)]
+        codes = [kernel_code(op, owner) for op, owner in zip(operations, self.code(operations, texts), strict=True)]
         self.begin("plan")
         plan = self.plan(imported, codes)
         self.begin("done")
@@ -91,6 +89,14 @@ class Compilation:
     ) -> None:
         extra = further_passes(self.settings)
         run_pipeline(make_context(), module, self.pipeline, extra=extra, before=before, after=after)
+
+    def code(self, operations: Sequence[tile.KernelOp], texts: Sequence[str]) -> list[Code]:
+        """The code of each kernel: the chosen backend's, or where it has none, that of the LLVM IR."""
+        backend = backend_of(self.settings)
+        own = [None if backend is None else backend.compile(op, target_of(op)) for op in operations]
+        left = [without_comment(text) for text, code in zip(texts, own, strict=True) if code is None]
+        native = iter(compile_modules(left, opt_level=self.settings.opt_level, objects=objects_for(self.settings)))
+        return [next(native) if code is None else code for code in own]
 
     def plan(self, imported: ImportedGraph, codes: Sequence[KernelCode]) -> Plan:
         by_name = {code.name: code for code in codes}
@@ -126,7 +132,18 @@ class Compilation:
 
 def further_passes(settings: Settings) -> list[ExtraPass]:
     """The passes that run beside the pipeline's own."""
-    return [*settings.passes, *(("loop-keep-precision",) if settings.excess_precision else ())]
+    installed = [cls() for cls in plugins.load("stepwell.passes").values()]
+    return [*installed, *settings.passes, *(("loop-keep-precision",) if settings.excess_precision else ())]
+
+
+def backend_of(settings: Settings) -> Backend | None:
+    """The backend that the settings name; None for the CPU backend."""
+    if not isinstance(settings.backend, str):
+        return settings.backend
+    known = {"cpu": None, **plugins.load("stepwell.backends")}
+    if settings.backend not in known:
+        raise OptionError("backend", expected=f"one of {', '.join(known)}", got=repr(settings.backend))
+    return known[settings.backend]
 
 
 def machine(settings: Settings) -> Target:
@@ -158,7 +175,7 @@ def without_comment(text: str) -> str:
     return text.partition("\n")[2] if text.startswith(";") else text
 
 
-def kernel_code(op: tile.KernelOp, owner: NativeModule) -> KernelCode:
+def kernel_code(op: tile.KernelOp, owner: Code) -> KernelCode:
     """The addresses of a kernel's functions; a grid that is known needs none."""
     name, grid = op.sym_name.data, op.grid_size
     return KernelCode(
@@ -186,15 +203,15 @@ def objects_for(settings: Settings) -> ObjectCache | None:
 def make_context() -> Context:
     """A context of this compile alone, in which passes may parse any dialect that they meet."""
     context = Context()
-    for name, factory in get_all_dialects().items():
+    for name, factory in installed_dialects().items():
         context.register_dialect(name, factory)
-    for name, (module, attribute) in DIALECTS.items():
-        context.register_dialect(name, _dialect_factory(module, attribute))
     return context
 
 
-def _dialect_factory(module: str, attribute: str) -> Callable[[], Dialect]:
-    return lambda: getattr(import_module(f"..ir.{module}", __package__), attribute)
+@cache
+def installed_dialects() -> dict[str, Callable[[], Dialect]]:
+    """Those that `xdsl-opt` knows: xDSL's, ours and other packages'."""
+    return Universe.get_multiverse().all_dialects
 
 
 # -- failures ----------------------------------------------------------------------------------------

@@ -19,11 +19,13 @@ from typing import Any, NamedTuple, get_type_hints
 from platformdirs import user_cache_dir
 from xdsl.passes import ModulePass
 
+from ..backends.interface import Backend
 from ..ir.errors import ConfigError, OptionError
 
 PREFIX = "STEPWELL_"
 
 ExtraPass = str | ModulePass
+NamedBackend = str | Backend
 
 
 def _knob(default: Any, doc: str, choices: tuple[Any, ...] = (), minimum: int | None = None) -> Any:
@@ -42,6 +44,7 @@ class Settings:
         choices=("default", "reduce-overhead", "max-autotune"),
     )
     passes: tuple[ExtraPass, ...] = _knob((), "Passes to run beside the pipeline's own: names or objects.")
+    backend: NamedBackend = _knob("cpu", "What makes machine code of kernels: cpu, or a backend by name or as object.")
     opt_level: int = _knob(0, "LLVM's optimisation level; kernels run no faster above 0.", choices=(0, 1, 2, 3))
     vector_bits: int = _knob(
         0, "Width of the vectors in CPU kernels; 0 takes the machine's widest.", choices=(0, 128, 256, 512)
@@ -85,6 +88,12 @@ def _as_passes(value: Any) -> tuple[ExtraPass, ...]:
     return tuple(value)
 
 
+def _as_backend(value: Any) -> NamedBackend:
+    if not isinstance(value, (str, Backend)):
+        raise TypeError
+    return value
+
+
 def _optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
@@ -110,6 +119,7 @@ KINDS: dict[Any, Kind] = {
     str: Kind("a str", _instance_of(str), str),
     Path: Kind("a path", _as_path, _as_path),
     Path | None: Kind("a path or None", _optional(_as_path), _optional_text(_as_path)),
+    NamedBackend: Kind("the name of a backend, or a backend", _as_backend, str),
     tuple[ExtraPass, ...]: Kind("a list of pass names or passes", _as_passes, _parse_names),
 }
 

@@ -21,8 +21,9 @@ from ..frontend.aten import TABLE
 from ..frontend.aten.registry import overload
 from ..ir import graph, host, loop
 from ..ir.locations import file_line, fused, source_lines
-from ..lowering.analysis.costs import bytes_moved
+from ..lowering.analysis.costs import bytes_moved, tensor_bytes
 from ..lowering.analysis.kernels import functions_with_kernels
+from ..lowering.analysis.sizes import Sizes
 from ..lowering.host.bufferize import OUT_VARIANTS
 from ..lowering.host.memory import host_functions
 from ..lowering.loop.fuse_nests import refusals
@@ -208,8 +209,7 @@ def _numbers(location: LocationAttr) -> set[int]:
 
 
 def _explained(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> ExplainedGraph:
-    loops, launched = _loop_kernels(modules)
-    names = dict(zip(loops, launched, strict=True))
+    names: dict[Operation, str] = dict(_launched(modules))
     stretches = [op for op in _host_ops(compiled.module) if isinstance(op, host.StretchOp)]
     return ExplainedGraph(
         compiled.name,
@@ -229,24 +229,24 @@ def _host_ops(module: ModuleOp) -> Iterator[Operation]:
 
 
 def _graph_ops(module: ModuleOp) -> list[Operation]:
-    return [op for op in _host_ops(module) if op.name.startswith("graph.")]
+    return [op for op in _host_ops(module) if isinstance(op, graph.GraphOp)]
 
 
 def _short_name(op: Operation) -> str:
     return op.target.data if isinstance(op, graph.ExternOp) else op.name.partition(".")[2]
 
 
-def _loop_kernels(modules: dict[str, ModuleOp]) -> tuple[list[loop.KernelOp], list[str]]:
-    """The loop kernels and the tile kernels that they became: those launched at the same places of the function."""
-    loops = [op for op in modules["fused"].walk() if isinstance(op, loop.KernelOp)]
+def _launched(modules: dict[str, ModuleOp]) -> list[tuple[loop.KernelOp | host.LaunchOp, str]]:
+    """What is launched, in order: loop kernels, or launches of kernels that a pass made by itself; and the names of
+    the tile kernels that they are."""
+    before = [op for op in _host_ops(modules["fused"]) if isinstance(op, loop.KernelOp | host.LaunchOp)]
     launches = [op.kernel.root_reference.data for op in _host_ops(modules["tile"]) if isinstance(op, host.LaunchOp)]
-    return loops, launches
+    return list(zip(before, launches, strict=True))
 
 
 def _kernels(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> Iterator[ExplainedKernel]:
-    loops, launched = _loop_kernels(modules)
     for kernel in compiled.kernels:
-        bodies = [body for body, name in zip(loops, launched, strict=True) if name == kernel.name]
+        bodies = [body for body, name in _launched(modules) if name == kernel.name]
         numbers = {number for op in bodies[0].walk() for number in _numbers(op.location)}
         members = [op for op in _graph_ops(modules["graph"]) if _numbers(op.location) & numbers]
         yield ExplainedKernel(
@@ -254,14 +254,22 @@ def _kernels(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> Iterator[
             len(bodies),
             tuple(map(_short_name, members)),
             _lines(op for body in bodies for op in body.walk()),
-            bytes_moved(bodies[0]),
+            _bytes(bodies[0]),
             "\n".join(map(ir_text, members)),
             ir_text(bodies[0]),
             kernel,
         )
 
 
-def _splits(module: ModuleOp, names: dict[loop.KernelOp, str]) -> Iterator[ExplainedSplit]:
+def _bytes(op: loop.KernelOp | host.LaunchOp) -> int:
+    """What a kernel moves; all of its tensors where only its tile IR is known."""
+    if isinstance(op, loop.KernelOp):
+        return bytes_moved(op)
+    sizes = Sizes.at(op)
+    return sum(tensor_bytes(value, sizes) for value in (*op.operands, *op.results))
+
+
+def _splits(module: ModuleOp, names: dict[Operation, str]) -> Iterator[ExplainedSplit]:
     for function, _ in functions_with_kernels(module):
         for refusal in refusals(function):
             yield ExplainedSplit(names[refusal.producer], names[refusal.consumer], refusal.reason)

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd.profiler import record_function
 from xdsl.ir import SSAValue
 
-from ..backends.native.jit import NativeModule
+from ..backends.interface import Code
 from ..backends.native.launcher import ErrorRecord, Launch, Stretch
 from ..ir import host
 from ..ir.expr import Expr, product
@@ -36,7 +36,7 @@ class KernelCode:
     """What a launch needs of one compiled kernel: addresses (0: none) in the module that owns its code."""
 
     name: str
-    owner: NativeModule
+    owner: Code
     address: int
     grid: int
     static_grid: int
@@ -149,7 +149,7 @@ def _is_small(run: host.RunOp, min_parallel_elements: int) -> bool:
 
 
 def _native(
-    slots: Slots, launches: Sequence[Launch], runs: Sequence[host.RunOp], owners: Sequence[NativeModule]
+    slots: Slots, launches: Sequence[Launch], runs: Sequence[host.RunOp], owners: Sequence[Code]
 ) -> Stretch:
     kinds = "".join("i" if isinstance(argument, Expr) else "P" for argument in slots.arguments)
     return Stretch(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...ir import plugins
 from . import (
     activations,
     creation,
@@ -16,6 +17,8 @@ from . import (
     views,
 )
 from .registry import TABLE
+
+plugins.load("stepwell.imports")
 
 __all__ = [
     "TABLE", "activations", "creation", "indexing", "losses", "normalization", "pointwise", "pooling", "products",

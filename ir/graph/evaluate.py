@@ -12,7 +12,7 @@ import numpy as np
 from xdsl.ir import Operation
 from xdsl.traits import Pure
 
-from .. import arithmetic
+from .. import arithmetic, plugins
 from ..arithmetic import Array, DType, elementwise_python, float_to_integer, is_float, is_narrow, rounded, wrapped
 from ..dtypes import element_of, numpy_dtype
 from . import elementwise as ops
@@ -201,5 +201,7 @@ def evaluate(op: Operation, operands: Sequence[Array]) -> Array:
         result = function(*values)
         return rounded(result, dtype) if is_float(dtype) else wrapped(result, dtype)
 
+
+plugins.load("stepwell.interpreters")
 
 __all__ = ["Array", "can_evaluate", "evaluate"]

@@ -7,6 +7,7 @@ Sums and products of floats are accumulated in f64 and rounded once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,10 +33,14 @@ def _elementwise(op: Operation, *operands: Array) -> Array:
     return evaluate(op, operands)
 
 
-ElementwiseFunctions = functions_of_rows(
-    "ElementwiseFunctions",
-    dict.fromkeys((*FUNCTIONS, graph.CompareOp, graph.ConvertOp, graph.BitcastOp), _elementwise),
-)
+def elementwise_functions() -> InterpreterFunctions:
+    """One function for each row that there is by now, those of other packages too."""
+    return _elementwise_functions(frozenset((*FUNCTIONS, graph.CompareOp, graph.ConvertOp, graph.BitcastOp)))()
+
+
+@lru_cache(maxsize=4)
+def _elementwise_functions(ops: frozenset[type[Operation]]) -> type[InterpreterFunctions]:
+    return functions_of_rows("ElementwiseFunctions", dict.fromkeys(ops, _elementwise))
 
 # -- reductions --------------------------------------------------------------------------------------
 
@@ -339,4 +344,4 @@ class GraphFunctions(InterpreterFunctions):
         return ()
 
 
-__all__ = ["ElementwiseFunctions", "Extern", "GraphFunctions"]
+__all__ = ["Extern", "GraphFunctions", "elementwise_functions"]

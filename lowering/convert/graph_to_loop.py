@@ -16,7 +16,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from ...ir import graph, host, loop
+from ...ir import graph, host, loop, plugins
 from ...ir.expr import dim
 from ...ir.graph.storages import storages_of
 from .graph.elementwise import elementwise
@@ -172,3 +172,6 @@ class ConvertGraphToLoop(ModulePass):
         for function in op.body.block.ops:
             if isinstance(function, FuncOp) and not function.is_declaration:
                 FunctionConverter(function).run()
+
+
+plugins.load("stepwell.conversions")

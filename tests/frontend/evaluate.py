@@ -6,6 +6,7 @@ A bf16 or f16 op computes in f32 and rounds once, as the dialect says. Slow and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -126,7 +127,7 @@ class Evaluator:
         if isinstance(op, graph.FmaOp):
             wide = [value.double() for value in operands]
             return (wide[0] * wide[1] + wide[2]).to(operands[0].dtype)
-        function = _BINARY.get(name) or getattr(torch, _UNARY_NAMES.get(name, name))
+        function = _BINARY.get(name) or attrgetter(_UNARY_NAMES.get(name, name))(torch)
         result: Tensor = function(*operands)
         return result
 

@@ -18,6 +18,7 @@ BAD = {
     "strict": 1,
     "mode": "fast",
     "passes": "graph-fold-constants",
+    "backend": 1,
     "opt_level": 4,
     "vector_bits": 100,
     "min_parallel_elements": 0,

@@ -49,7 +49,7 @@ class Memory(Values):
     def copy(self, value: SSAValue) -> SSAValue:
         """A new tensor with the elements of a value, written where the value is made."""
         maker = value.owner
-        name = maker.name.removeprefix("graph.") if isinstance(maker, graph.GraphOp) else "copy"
+        name = maker.name.partition(".")[2] if isinstance(maker, graph.GraphOp) else "copy"
         kernel = Kernel(self, name, value.type, UNKNOWN_LOC if isinstance(maker, Block) else maker.location)
         kernel.enter_parallel(sizes_of(value.type))
         kernel.write(kernel.read(value))
