@@ -1,0 +1,124 @@
+"""Makes mutants of Python source: a guard dropped, a pair of operands swapped, a constant one more or less.
+
+Each mutant is the source with one small piece replaced, so that it reads as a diff of one line.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a source: what was done, where, and the whole text with it."""
+
+    kind: str
+    line: int
+    before: str
+    after: str
+    text: str
+
+    @property
+    def summary(self) -> str:
+        return f"{self.line}: {self.kind}: {self.before} → {self.after}"
+
+
+EXITS = (ast.Return, ast.Continue, ast.Break, ast.Raise)
+
+ORDERED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift)
+"""Operators for which the order of the operands counts."""
+
+
+class Source:
+    """A source with its lines as bytes, as the positions of its syntax tree count."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.encode().splitlines(keepends=True)
+        self.tree = ast.parse(text)
+
+    def offset(self, line: int, column: int) -> int:
+        return sum(map(len, self.lines[: line - 1])) + column
+
+    def span(self, node: ast.expr) -> tuple[int, int]:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
+
+    def mutant(self, kind: str, node: ast.expr, *edits: tuple[ast.expr, str]) -> Mutant:
+        """With each node replaced by a text; `node` is what the change is about."""
+        whole = b"".join(self.lines)
+        start, end = self.span(node)
+        tail = len(whole) - end
+        for part, text in sorted(edits, key=lambda edit: -self.span(edit[0])[0]):
+            low, high = self.span(part)
+            whole = whole[:low] + text.encode() + whole[high:]
+        original = b"".join(self.lines)[start:end].decode()
+        return Mutant(
+            kind, node.lineno, one_line(original), one_line(whole[start : len(whole) - tail].decode()), whole.decode()
+        )
+
+    def text_of(self, node: ast.expr) -> str:
+        start, end = self.span(node)
+        return b"".join(self.lines)[start:end].decode()
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def mutants(text: str) -> Iterator[Mutant]:
+    """Every mutant of a source, in the order of its lines."""
+    source = Source(text)
+    ignored = untouched(source.tree)
+    found = [mutant for node in ast.walk(source.tree) if id(node) not in ignored for mutant in mutants_of(source, node)]
+    yield from sorted(found, key=lambda mutant: mutant.line)
+
+
+def untouched(tree: ast.Module) -> set[int]:
+    """Nodes in which nothing runs, or nothing that matters: annotations, messages, assertions, `__all__`."""
+    roots: list[ast.AST] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            roots += [part for part in (node.returns, node.args) if part is not None]
+        elif isinstance(node, ast.AnnAssign):
+            roots.append(node.annotation)
+        elif isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr) or is_list_of_names(node):
+            roots.append(node)
+    return {id(inner) for root in roots for inner in ast.walk(root)}
+
+
+def is_list_of_names(node: ast.AST) -> bool:
+    """`__all__ = […]`"""
+    return isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
+
+
+def mutants_of(source: Source, node: ast.AST) -> Iterator[Mutant]:
+    """Those of one node itself."""
+    if isinstance(node, ast.If) and isinstance(node.body[-1], EXITS) and len(node.body) == 1:
+        yield source.mutant("guard dropped", node.test, (node.test, "False"))
+    elif isinstance(node, ast.BoolOp):
+        neutral = "True" if isinstance(node.op, ast.And) else "False"
+        for value in node.values:
+            yield source.mutant("condition dropped", value, (value, neutral))
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ORDERED) and not is_text(node):
+        yield swapped(source, node, node.left, node.right)
+    elif isinstance(node, ast.Call):
+        positional = [argument for argument in node.args if not isinstance(argument, ast.Starred)]
+        for first, second in pairwise(positional):
+            if source.text_of(first) != source.text_of(second):
+                yield swapped(source, node, first, second)
+    elif isinstance(node, ast.Constant) and type(node.value) is int:
+        for step in (1, -1):
+            yield source.mutant("constant", node, (node, str(node.value + step)))
+
+
+def swapped(source: Source, node: ast.expr, first: ast.expr, second: ast.expr) -> Mutant:
+    return source.mutant("swapped", node, (first, source.text_of(second)), (second, source.text_of(first)))
+
+
+def is_text(node: ast.BinOp) -> bool:
+    """Whether an operator formats or joins text or paths."""
+    return any(isinstance(side, ast.Constant) and isinstance(side.value, str) for side in (node.left, node.right))
