@@ -38,8 +38,8 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "lowering/convert",
         (
-            "tests/filecheck/convert", "tests/interpreters/test_schedules.py", "tests/lowering/test_schedule_kernels.py",
-            "tests/interpreters/test_levels.py", RANDOM,
+            "tests/filecheck/convert", "tests/interpreters/test_schedules.py",
+            "tests/lowering/test_schedule_kernels.py", "tests/interpreters/test_levels.py", RANDOM,
         ),
     ),
     ("lowering/schedule", ("tests/lowering/test_schedule_kernels.py", "tests/interpreters/test_schedules.py", RANDOM)),
