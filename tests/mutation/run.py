@@ -110,18 +110,34 @@ class Laboratory:
         return done.returncode == 0
 
 
-def examine(laboratory: Laboratory, chosen: Sequence[Case], log: Path | None) -> Iterator[tuple[Case, bool]]:
+class Log:
+    """What is known from earlier runs, a line of JSON each, so that a run that was stopped goes on; kept in a file
+    where one is given."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        lines = path.read_text().splitlines() if path is not None and path.exists() else []
+        self.known: dict[str, bool] = {key: value for line in lines for key, value in json.loads(line).items()}
+
+    def note(self, key: str, value: bool) -> None:
+        self.known[key] = value
+        if self.path is not None:
+            with self.path.open("a") as stream:
+                stream.write(json.dumps({key: value}) + "\n")
+
+
+def examine(laboratory: Laboratory, chosen: Sequence[Case], log: Log) -> Iterator[tuple[Case, bool]]:
     """Each case and whether it dies, as soon as that is known; refuses tests that fail without a mutant."""
-    for tests in dict.fromkeys(case.tests for case in chosen):
-        if not laboratory.passes(tests):
-            sys.exit(f"expected tests that pass before anything is changed, got a failure in {' '.join(tests)}")
     for case in chosen:
-        dies = laboratory.dies(case)
-        print(f"{'killed  ' if dies else 'SURVIVED'} {case.path}:{case.mutant.summary}", flush=True)
-        if log is not None:
-            with log.open("a") as stream:
-                stream.write(json.dumps({"path": case.path, "mutant": case.mutant.summary, "dies": dies}) + "\n")
-        yield case, dies
+        key, tests = f"{case.path}:{case.mutant.summary}", " ".join(case.tests)
+        if key not in log.known:
+            if tests not in log.known:
+                log.note(tests, laboratory.passes(case.tests))
+            if not log.known[tests]:
+                sys.exit(f"expected tests that pass before anything is changed, got a failure of pytest {tests}")
+            log.note(key, laboratory.dies(case))
+            print("killed  " if log.known[key] else "SURVIVED", key, flush=True)
+        yield case, log.known[key]
 
 
 def report(results: Sequence[tuple[Case, bool]]) -> str:
@@ -142,7 +158,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the sample (0)")
     parser.add_argument("--timeout", type=int, default=240, help="seconds after which tests count as failed (240)")
     parser.add_argument("--launcher", type=shlex.split, default=[], help="put before each run of tests: 'nice -n 19'")
-    parser.add_argument("--log", type=Path, help="file to which a line of JSON for each mutant is added")
+    parser.add_argument("--log", type=Path, help="file that keeps results; a run that was stopped goes on")
     parser.add_argument("--list", action="store_true", help="list the mutants and run nothing")
     return parser.parse_args(arguments)
 
@@ -156,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         laboratory = Laboratory(Path(folder), options.launcher, options.timeout)
-        print(report(list(examine(laboratory, chosen, options.log))))
+        print(report(list(examine(laboratory, chosen, Log(options.log)))))
 
 
 if __name__ == "__main__":
