@@ -20,6 +20,8 @@ from .lowering.pipelines import PASSES
 TARGETS: dict[str, tuple[str, str]] = {
     "llvm-ir": ("cpu.targets", "LlvmTarget"),
     "asm": ("cpu.targets", "AssemblyTarget"),
+    "ttir": ("triton.targets", "TtirTarget"),
+    "ptx": ("triton.targets", "PtxTarget"),
 }
 """Target of `xdsl-opt -t` → module of `backends` and the `Target` class in it."""
 

@@ -105,7 +105,18 @@ def _cached(job: Job, objects: ObjectCache | None, dump: Path | None) -> Cubin:
     return cubin
 
 
+def ptx(job: Job) -> str:
+    """The kernel in portable assembly, which needs no assembler; raises BackendError for text that Triton refuses."""
+    produced, _ = _run_stages(job, None, last="ptx")
+    return str(produced["ptx"])
+
+
 def _compile(job: Job, dump: Path | None) -> Cubin:
+    return _checked(job, *_run_stages(job, dump))
+
+
+def _run_stages(job: Job, dump: Path | None, last: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+    """What each stage produced, up to the last one that is wanted, and what the stages found."""
     code: Any = job.text
     metadata: dict[str, Any] = {}
     produced: dict[str, Any] = {}
@@ -115,6 +126,8 @@ def _compile(job: Job, dump: Path | None) -> Cubin:
         for stage, run in stages.items():
             if stage not in SKIPPED_STAGES:
                 produced[stage] = code = run(code, metadata)
+            if stage == last:
+                break
     except BackendError:
         raise
     except Exception as error:
@@ -125,7 +138,7 @@ def _compile(job: Job, dump: Path | None) -> Cubin:
             got=f"{type(error).__name__}: {str(error).strip() or 'no message'}",
             hint=f"its messages are on stderr, the kernel is in {path}",
         ) from error
-    return _checked(job, produced, metadata)
+    return produced, metadata
 
 
 def _begin(job: Job) -> tuple[dict[str, Any], Any, dict[str, Any]]:
