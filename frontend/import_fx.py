@@ -37,6 +37,7 @@ from ..ir.graph import (
 from ..ir.graph.storages import STORAGES, storages_attr
 from ..ir.locations import file_line, source_lines
 from ..ir.shapes import SYMBOLS, DefinitionsAttr, SymbolAttr, tensor_type
+from . import devices
 from .aten import TABLE
 from .builder import Declined, GraphBuilder, Value, WeakValue, element_for
 from .data_sizes import ASSERT, Check, DataSizes, bindings_of
@@ -91,7 +92,8 @@ class ImportedGraph:
     """A module with `func.func @main`, and how its arguments and results meet those of the FX graph.
 
     `objects` holds what has no text: held tensors by the name of their `graph.weight`, and other attributes of
-    the FX module that externs name. `mutated` are the positions of the FX inputs that the function writes.
+    the FX module that externs name. `mutated` are the positions of the FX inputs that the function writes. `device` is
+    where its kernels run.
     """
 
     module: ModuleOp
@@ -99,6 +101,7 @@ class ImportedGraph:
     results: tuple[ResultSource, ...]
     objects: dict[str, Any] = field(default_factory=dict)
     mutated: tuple[int, ...] = ()
+    device: torch.device = devices.CPU
 
     @property
     def function(self) -> FuncOp:
@@ -170,6 +173,9 @@ class _Importer:
         self.symbols = SymbolTable()
         self.builder = GraphBuilder(Block(), self.symbols)
         self.values: dict[fx.Node, Any] = {}
+        self.home = devices.home_device(gm.graph)
+        self.brought: dict[fx.Node, Value] = {}
+        self.numbers: dict[fx.Node, DataAttr] = {}
         self.objects: dict[str, Any] = {}
         self.mutated: list[int] = []
         self.sizes: DataSizes
@@ -188,7 +194,7 @@ class _Importer:
             elif node.op != "placeholder":
                 self.values[node] = self._import(node)
         return ImportedGraph(
-            self._module(returned), tuple(arguments), tuple(self.results), self.objects, tuple(self.mutated)
+            self._module(returned), tuple(arguments), tuple(self.results), self.objects, tuple(self.mutated), self.home
         )
 
     def _module(self, returned: list[SSAValue]) -> ModuleOp:
@@ -306,7 +312,9 @@ class _Importer:
         type_ = type_of(value, self.symbols)
         self.builder.begin(node, (type_,), location)
         constant = _small_constant(value)
-        if constant is not None:
+        if constant is not None and devices.is_away(self.home, value):
+            self.numbers[node] = constant
+        elif constant is not None:
             return self._named(self.builder.emit(ConstantOp.make(constant, type_)), node)
         self.objects[name] = value
         return self._named(self.builder.emit(WeightOp.make(name, type_)), node)
@@ -321,7 +329,7 @@ class _Importer:
         if node.target is operator.getitem:
             return arguments[0][arguments[1]]
         if isinstance(result, SymFloat):
-            return self._number(node, arguments[0])
+            return self._number(node, self._brought_home(node.args[0]))
         keywords = self._argument_value(node.kwargs)
         if node.target is with_effects:
             return self._ordered(node, location, arguments, keywords)
@@ -329,10 +337,10 @@ class _Importer:
         if node.target is torch.ops.aten.copy_.default and isinstance(target, fx.Node) and target.op == "placeholder":
             return self._mutation(node, target, arguments[1], location)
         self.builder.begin(node, tuple(self._result_types(result)), location)
-        may_be_native = node not in self.sizes.definitions and _on_one_device(node)
+        may_be_native = node not in self.sizes.definitions and devices.runs_at(self.home, node)
         if may_be_native and self._is_native(result, (arguments, keywords)):
             try:
-                return self._native(node, arguments, keywords)
+                return self._native(node, self._brought_home(node.args), self._brought_home(node.kwargs))
             except Declined:
                 pass
         return self._extern(node, node.target, result, arguments, keywords)
@@ -360,6 +368,37 @@ class _Importer:
     def _check(self, check: Check) -> None:
         arguments = Arguments((check.condition, check.message))
         self.builder.append(ExternOp.make(target_name(ASSERT), (), arguments, (), effect_of(ASSERT)))
+
+    # -- devices ---------------------------------------------------------------------------------
+
+    def _brought_home(self, argument: Any) -> Any:
+        """An FX argument as `_argument_value` gives it, tensors elsewhere brought to the home device."""
+        return self._argument_value(fx.map_arg(argument, self._at_home))
+
+    def _at_home(self, node: fx.Node) -> Any:
+        """The value of a node for a kernel: a number that lies elsewhere as a constant, or copied once."""
+        if not devices.is_away(self.home, node.meta.get("val")):
+            return self.values[node]
+        if node not in self.brought:
+            self.brought[node] = Value(self.builder, self._bring(node))
+        return self.brought[node]
+
+    def _bring(self, node: fx.Node) -> SSAValue:
+        value = self.values[node]
+        if node in self.numbers:
+            return self.builder.emit(ConstantOp.make(self.numbers[node], value.ssa.type)).ssa
+        call = CallArguments(self.objects)
+        arguments = call.convert([value], {"device": self.home})
+        copy = torch.ops.aten._to_copy.default
+        op = ExternOp.make(target_name(copy), call.inputs, arguments, [value.ssa.type], effect_of(copy))
+        self.builder.append(op)
+        return op.results[0]
+
+    def _keep_number(self, node: fx.Node) -> None:
+        """Notes what a copy of a known number holds."""
+        source = node.args[0] if node.target is torch.ops.aten.lift_fresh_copy.default else None
+        if isinstance(source, fx.Node) and source in self.numbers:
+            self.numbers[node] = self.numbers[source]
 
     # -- native ops ------------------------------------------------------------------------------
 
@@ -414,8 +453,15 @@ class _Importer:
         call = CallArguments(self.objects)
         converted = call.convert(arguments, keywords)
         types, defines = self._results_of_extern(node, result)
+        self._keep_number(node)
         op = ExternOp.make(
-            target_name(target), call.inputs, converted, types, effect_of(target), self.builder.location, defines
+            self._name_of(node, target),
+            call.inputs,
+            converted,
+            types,
+            effect_of(target),
+            self.builder.location,
+            defines,
         )
         self.builder.append(op)
         for check in self.sizes.checks(node) if defines else ():
@@ -426,6 +472,11 @@ class _Importer:
             return self._named(Value(self.builder, next(values)), node) if isinstance(leaf, Tensor) else leaf
 
         return [take(leaf) for leaf in result] if isinstance(result, tuple | list) else take(result)
+
+    def _name_of(self, node: fx.Node, target: Any) -> str:
+        """An operator whose results lie elsewhere is named in full: no pass knows it, or gives it memory at home."""
+        away = any(devices.is_away(self.home, value) for value in devices.tensors_of(node))
+        return f"torch.ops.{target_name(target)}" if away and isinstance(target, OpOverload) else target_name(target)
 
     def _results_of_extern(self, node: fx.Node, result: Any) -> tuple[list[Attribute], DefinitionsAttr | None]:
         """The types of a call's results, and the symbols that these define: its tensors, and, if some symbol is a
@@ -448,16 +499,6 @@ class _Importer:
         result = node.meta["val"][1:]
         self.builder.begin(node, tuple(self._result_types(result)), location)
         return [None, *self._extern(node, node.args[1], result, arguments[2:], keywords)]
-
-
-def _on_one_device(node: fx.Node) -> bool:
-    """Whether all tensors lie on one device, those of rank 0 on the CPU aside."""
-    devices = set()
-    for value in (node.meta.get("val"), *(operand.meta.get("val") for operand in node.all_input_nodes)):
-        for leaf in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(leaf, Tensor) and (leaf.ndim or leaf.device.type != "cpu"):
-                devices.add(leaf.device)
-    return len(devices) <= 1
 
 
 def _tensors(arguments: Any) -> Iterator[Value]:

@@ -37,9 +37,10 @@ from ..ir.errors import BackendError, OptionError
 from ..ir.graph.attributes import Argument, Arguments, ArgumentsAttr, OperandRef
 from ..ir.locations import source_lines
 from ..ir.target import TARGET, Target, TargetAttr, target_of
-from ..lowering.pipelines import CPU, PASSES, Stage, make_pass
+from ..lowering.pipelines import CPU, GPU, PASSES, Stage, make_pass
 from ..lowering.pipelines import run as run_pipeline
 from .config import ExtraPass, Settings
+from .cuda_machine import CudaMachine
 from .memory import POOL
 from .observers import CompiledGraph, CompiledKernel, Dump, Recorder, ir_text
 from .plan import BoxedCall, Plan, PlanWriter
@@ -57,7 +58,8 @@ class Compilation:
     name: str
     settings: Settings
     recorders: Sequence[Recorder] = ()
-    pipeline: Sequence[Stage] = CPU
+    pipeline: Sequence[Stage] | None = None
+    gpu: CudaMachine | None = None
     step: str = "import"
     timings: dict[str, float] = field(default_factory=dict)
     started: float = field(default_factory=perf_counter)
@@ -68,27 +70,42 @@ class Compilation:
 
     def compile(self, imported: ImportedGraph) -> BoxedCall:
         module = imported.module
-        module.attributes[TARGET] = TargetAttr(machine(self.settings))
+        self.aim(imported)
         self.lower(module, self.begin_pass(module), self.record)
         return_as_asked(imported)
-        self.begin("emit")
-        operations = [op for op in module.body.block.ops if isinstance(op, tile.KernelOp)]
-        texts = [emit_kernel(op, target_of(module)) for op in operations]
-        self.begin("llvm")
-        codes = [kernel_code(op, owner) for op, owner in zip(operations, self.code(operations, texts), strict=True)]
+        kernels = self.kernels(module)
         self.begin("plan")
-        plan = self.plan(imported, codes)
+        plan = self.plan(imported, kernels)
         self.begin("done")
-        kernels = tuple(CompiledKernel(*parts) for parts in zip(operations, texts, codes, strict=True))
         for recorder in self.recorders:
             recorder.finished(CompiledGraph(self.name, module, plan, kernels, self.timings))
         return plan.function
+
+    def aim(self, imported: ImportedGraph) -> None:
+        """Settles on which machine the graph runs."""
+        if imported.device.type == "cuda":
+            self.gpu = CudaMachine(imported.device, self.settings, objects_for(self.settings))
+        target = machine(self.settings) if self.gpu is None else self.gpu.target()
+        imported.module.attributes[TARGET] = TargetAttr(target)
 
     def lower(
         self, module: ModuleOp, before: Callable[[str], None], after: Callable[[str, ModuleOp], None] | None
     ) -> None:
         extra = further_passes(self.settings)
-        run_pipeline(make_context(), module, self.pipeline, extra=extra, before=before, after=after)
+        pipeline = self.pipeline or (CPU if self.gpu is None else GPU)
+        run_pipeline(make_context(), module, pipeline, extra=extra, before=before, after=after)
+
+    def kernels(self, module: ModuleOp) -> tuple[CompiledKernel, ...]:
+        """The machine code of the kernels of a lowered module."""
+        if self.gpu is not None:
+            self.begin("triton")
+            return self.gpu.kernels(module)
+        self.begin("emit")
+        operations = [op for op in module.body.block.ops if isinstance(op, tile.KernelOp)]
+        texts = [emit_kernel(op, target_of(module)) for op in operations]
+        self.begin("llvm")
+        codes = [kernel_code(op, owner) for op, owner in zip(operations, self.code(operations, texts), strict=True)]
+        return tuple(CompiledKernel(*parts) for parts in zip(operations, texts, codes, strict=True))
 
     def code(self, operations: Sequence[tile.KernelOp], texts: Sequence[str]) -> list[Code]:
         """The code of each kernel: the chosen backend's, or where it has none, that of the LLVM IR."""
@@ -98,8 +115,10 @@ class Compilation:
         native = iter(compile_modules(left, opt_level=self.settings.opt_level, objects=objects_for(self.settings)))
         return [next(native) if code is None else code for code in own]
 
-    def plan(self, imported: ImportedGraph, codes: Sequence[KernelCode]) -> Plan:
-        by_name = {code.name: code for code in codes}
+    def plan(self, imported: ImportedGraph, kernels: Sequence[CompiledKernel]) -> Plan:
+        if self.gpu is not None:
+            return self.gpu.plan(self.name, imported, len(self.inputs), kernels)
+        by_name = {kernel.name: kernel.code for kernel in kernels if isinstance(kernel.code, KernelCode)}
         writer = PlanWriter(self.name, imported, len(self.inputs), by_name, POOL, self.settings.min_parallel_elements)
         return writer.write()
 
@@ -248,8 +267,9 @@ def replay_command(compilation: Compilation) -> str:
 
 def module_before(compilation: Compilation) -> ModuleOp:
     """The IR as it was before the failing pass, made once more: the first one may be half rewritten."""
-    module = import_graph(compilation.gm, compilation.inputs).module
-    module.attributes[TARGET] = TargetAttr(machine(compilation.settings))
+    imported = import_graph(compilation.gm, compilation.inputs)
+    compilation.aim(imported)
+    module = imported.module
 
     def stop(name: str) -> None:
         if name == compilation.step:

@@ -25,6 +25,7 @@ from ..lowering.analysis.costs import bytes_moved, tensor_bytes
 from ..lowering.analysis.kernels import functions_with_kernels
 from ..lowering.analysis.sizes import Sizes
 from ..lowering.host.bufferize import OUT_VARIANTS
+from ..lowering.host.in_place import kernels_of
 from ..lowering.host.memory import host_functions
 from ..lowering.loop.fuse_nests import refusals
 from .capture import capture
@@ -47,17 +48,17 @@ class ExplainedKernel:
     bytes: int
     graph_text: str = field(repr=False)
     loop_text: str = field(repr=False)
+    tile_text: str = field(repr=False)
     compiled: CompiledKernel = field(repr=False)
 
     @cached_property
     def stages(self) -> dict[str, str]:
-        """Its code at each level: graph, loop, tile, llvm, asm."""
+        """Its code at each level: graph, loop, tile, then llvm and asm, or ttir and tt."""
         return {
             "graph": self.graph_text,
             "loop": self.loop_text,
-            "tile": ir_text(self.compiled.op),
-            "llvm": self.compiled.llvm,
-            "asm": self.compiled.code.owner.assembly(),
+            "tile": self.tile_text,
+            **self.compiled.stages,
         }
 
 
@@ -245,6 +246,7 @@ def _launched(modules: dict[str, ModuleOp]) -> list[tuple[loop.KernelOp | host.L
 
 
 def _kernels(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> Iterator[ExplainedKernel]:
+    tiles = kernels_of(modules["tile"])
     for kernel in compiled.kernels:
         bodies = [body for body, name in _launched(modules) if name == kernel.name]
         numbers = {number for op in bodies[0].walk() for number in _numbers(op.location)}
@@ -257,6 +259,7 @@ def _kernels(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> Iterator[
             _bytes(bodies[0]),
             "\n".join(map(ir_text, members)),
             ir_text(bodies[0]),
+            ir_text(tiles[kernel.name]),
             kernel,
         )
 

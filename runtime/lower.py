@@ -94,10 +94,10 @@ def _parts(graph: GraphTexts, level: str, cpu: str | None, pass_by_pass: bool) -
     elif level in STAGES:
         yield f"// {graph.compiled.name} graph\n{steps[-1].text}"
     if level == "llvm":
-        yield from (kernel.llvm for kernel in graph.compiled.kernels)
+        yield from (kernel.text for kernel in graph.compiled.kernels)
     elif level == "asm":
         yield from (_assembly(kernel, cpu) for kernel in graph.compiled.kernels)
 
 
 def _assembly(kernel: CompiledKernel, cpu: str | None) -> str:
-    return kernel.code.owner.assembly() if cpu is None else emit_assembly(kernel.llvm, cpu, opt_level=0)
+    return kernel.stages["asm"] if cpu is None else emit_assembly(kernel.text, cpu, opt_level=0)

@@ -16,23 +16,35 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.printer import Printer
 
-from ..ir import tile
+from ..ir import tile, tt
 from ..lowering.pipelines import names_after
+from .cuda_stretch import CudaCode
 from .plan import Plan
 from .stretch import KernelCode
 
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One kernel as tile IR, as LLVM IR and as machine code."""
+    """One kernel as the op that its code was made from, as the text that LLVM or Triton got, and as machine code."""
 
-    op: tile.KernelOp
-    llvm: str
-    code: KernelCode
+    op: tile.KernelOp | tt.FuncOp
+    text: str
+    code: KernelCode | CudaCode
 
     @property
     def name(self) -> str:
         return self.code.name
+
+    @property
+    def level(self) -> str:
+        """What its text is."""
+        return "ttir" if isinstance(self.code, CudaCode) else "llvm"
+
+    @property
+    def stages(self) -> dict[str, str]:
+        """Its code below the tile level."""
+        below = {"tt": ir_text(self.op)} if isinstance(self.code, CudaCode) else {"asm": self.code.owner.assembly()}
+        return {self.level: self.text} | below
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,9 @@ def ir_text(op: Operation) -> str:
     stream = StringIO()
     Printer(stream=stream).print_op(op)
     return stream.getvalue()
+
+
+SUFFIXES = {"llvm": "ll", "ttir": "ttir"}
 
 
 class Dump:
@@ -98,4 +113,4 @@ class Dump:
     def finished(self, graph: CompiledGraph) -> None:
         (self.folder / "plan.py").write_text(graph.plan.source)
         for kernel in graph.kernels:
-            (self.folder / f"{kernel.name}.ll").write_text(kernel.llvm)
+            (self.folder / f"{kernel.name}.{SUFFIXES[kernel.level]}").write_text(kernel.text)

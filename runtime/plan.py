@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import linecache
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeAlias
 
 import torch
+from torch import Tensor
 from torch._C._autograd import _profiler_enabled as profiler_enabled
 from torch._C._dynamo import guards
 from xdsl.dialects.builtin import IndexType
@@ -29,7 +30,7 @@ from ..ir.graph.attributes import Named
 from ..ir.locations import location_text
 from ..ir.shapes import SymbolDefinition, symbol_ranges
 from .extern import DIRECT, constant_tensor, leaves_of, named_object, resolve, result_shape, tensors_of, with_strides
-from .memory import MIN_POOLED_BYTES, Pool
+from .memory import MIN_POOLED_BYTES, POOL, Pool
 from .python_text import Names, argument_text, expr_text, list_text, sizes_text, tuple_text
 from .stretch import KernelCode, StretchCall, raise_error, separate
 
@@ -53,7 +54,7 @@ class Plan:
 
 
 class PlanWriter:
-    """Writes the Python function of one host function, op by op."""
+    """Writes the Python function of one host function, op by op. `reserved` are further names that it may not give."""
 
     def __init__(
         self,
@@ -61,8 +62,9 @@ class PlanWriter:
         imported: ImportedGraph,
         input_count: int,
         codes: Mapping[str, KernelCode],
-        pool: Pool,
-        min_parallel_elements: int,
+        pool: Pool = POOL,
+        min_parallel_elements: int = 1,
+        reserved: Iterable[str] = (),
     ) -> None:
         self.name = name
         self.func = imported.function
@@ -72,12 +74,13 @@ class PlanWriter:
         self.codes = codes
         self.pool = pool
         self.min_parallel_elements = min_parallel_elements
-        self.names = Names((*symbol_ranges(self.func), "args", "error", "profiling", "_"))
+        self.names = Names((*symbol_ranges(self.func), "args", "error", "profiling", "_", *reserved))
         self.values: dict[SSAValue, str] = {}
         self.globals: dict[str, Any] = {}
         self.bound: dict[Any, str] = {}
         self.lines: list[str] = []
         self.stretches: list[StretchCall] = []
+        self.native_calls = 0
         self.place: str | None = None
 
     def write(self) -> Plan:
@@ -85,12 +88,16 @@ class PlanWriter:
         self.unpack()
         for op in self.func.body.block.ops:
             self.note_place(op)
-            WRITERS[type(op)](self, op)
-        if self.stretches:
-            self.lines.insert(0, f"profiling = {self.bind('profiler_enabled', profiler_enabled)}()")
-        body = "\n".join(INDENT + line for line in self.lines)
+            getattr(self, WRITERS[type(op)])(op)
+        body = "\n".join(INDENT + line for line in self.finished_lines())
         source = f"def {name}(args):\n{body}\n"
         return Plan(self.compile(name, source), source, tuple(self.stretches))
+
+    def finished_lines(self) -> list[str]:
+        """The lines, with what they presuppose before them."""
+        if not self.native_calls:
+            return self.lines
+        return [f"profiling = {self.bind('profiler_enabled', profiler_enabled)}()", *self.lines]
 
     def compile(self, name: str, source: str) -> BoxedCall:
         """The function, its text known to tracebacks and debuggers."""
@@ -162,7 +169,12 @@ class PlanWriter:
         """A Python float or bool, which kernels read from memory."""
         assert isinstance(argument.type, host.BufferType)
         name, make = self.define(argument, "number"), self.bind("scalar_tensor", torch.scalar_tensor)
-        self.emit(f"{name} = {make}({self.inputs[source.input]}, dtype={self.dtype(argument.type)})")
+        place = f"dtype={self.dtype(argument.type)}{self.number_device()}"
+        self.emit(f"{name} = {make}({self.inputs[source.input]}, {place})")
+
+    def number_device(self) -> str:
+        """The argument that says where a number is put, if it is not the CPU."""
+        return ""
 
     # -- memory -----------------------------------------------------------------------------------
 
@@ -170,9 +182,9 @@ class PlanWriter:
         type_ = op.buffer.type
         assert isinstance(type_, host.BufferType)
         layout = f"{sizes_text(type_.sizes)}, {sizes_text(type_.strides)}"
-        self.emit(f"{self.define(op.buffer, 'buffer')} = {self._maker(type_)}({layout}, {self.dtype(type_)})")
+        self.emit(f"{self.define(op.buffer, 'buffer')} = {self.maker(type_)}({layout}, {self.dtype(type_)})")
 
-    def _maker(self, type_: host.BufferType) -> str:
+    def maker(self, type_: host.BufferType) -> str:
         """What allocates: of small tensors it is known already that the pool does not keep them."""
         if type_.byte_span.is_constant and type_.byte_span.constant < MIN_POOLED_BYTES:
             return self.bind("empty_strided_cpu", empty_strided_cpu)
@@ -218,19 +230,18 @@ class PlanWriter:
         self.values[op.buffer] = self.bind(name.replace(".", "_"), self.objects[name], ("weight", name))
 
     def constant(self, op: host.ConstantOp) -> None:
-        type_ = op.buffer.type
-        assert isinstance(type_, host.BufferType)
-        value = constant_tensor(op.value, [size.constant for size in type_.sizes])
-        self.values[op.buffer] = self.bind(op.buffer.name_hint or "constant", value, op)
+        self.values[op.buffer] = self.bind(op.buffer.name_hint or "constant", self.constant_value(op), op)
+
+    def constant_value(self, op: host.ConstantOp) -> Tensor:
+        assert isinstance(op.buffer.type, host.BufferType)
+        return constant_tensor(op.value, [size.constant for size in op.buffer.type.sizes])
 
     # -- calls ------------------------------------------------------------------------------------
 
     def stretch(self, op: host.StretchOp) -> None:
-        number = len(self.stretches)
         call = StretchCall.of(op, self.codes, self.min_parallel_elements)
         self.stretches.append(call)
-        run = self.bind(f"stretch_{number}", call.native.call, ("stretch", number))
-        profiled = self.bind(f"profiled_{number}", call.run_profiled, ("profiled", number))
+        run, profiled = self.bind_call(call.native.call, call.run_profiled)
         arguments = "".join(f", {text}" for text in call.argument_texts(self.values))
         for first, last in call.parts:
             text = f"({profiled} if profiling else {run})({first}, {last}{arguments})"
@@ -238,6 +249,13 @@ class PlanWriter:
             self.emit(text if failing is None else f"error = {text}")
             if failing is not None:
                 self.check(failing)
+
+    def bind_call(self, *ways: Callable[..., Any]) -> list[str]:
+        """The globals that hold the ways of running one more native call: plainly, profiled, and after a stop."""
+        number = self.native_calls
+        self.native_calls += 1
+        names = ("stretch", "profiled", "go_on")[: len(ways)]
+        return [self.bind(f"{name}_{number}", way, (name, number)) for name, way in zip(names, ways, strict=True)]
 
     def check(self, code: KernelCode) -> None:
         errors = self.bind(f"errors_of_{code.name}", code.errors, ("errors", code.name))
@@ -304,18 +322,18 @@ def _only_reads(op: Operation) -> bool:
     return isinstance(op, host.RunOp | host.FreeOp) or (isinstance(op, host.ExternOp) and op.target.data in DIRECT)
 
 
-WRITERS: dict[type[Operation], Callable[[PlanWriter, Any], None]] = {
-    host.AllocOp: PlanWriter.alloc,
-    host.WorkspaceOp: PlanWriter.workspace,
-    host.SlotOp: PlanWriter.slot,
-    host.ViewOp: PlanWriter.view,
-    host.CopyOp: PlanWriter.copy,
-    host.SeparateOp: PlanWriter.separate,
-    host.FreeOp: PlanWriter.free,
-    host.WeightOp: PlanWriter.weight,
-    host.ConstantOp: PlanWriter.constant,
-    host.StretchOp: PlanWriter.stretch,
-    host.ExternOp: PlanWriter.extern,
-    host.ReturnOp: PlanWriter.finish,
+WRITERS: dict[type[Operation], str] = {
+    host.AllocOp: "alloc",
+    host.WorkspaceOp: "workspace",
+    host.SlotOp: "slot",
+    host.ViewOp: "view",
+    host.CopyOp: "copy",
+    host.SeparateOp: "separate",
+    host.FreeOp: "free",
+    host.WeightOp: "weight",
+    host.ConstantOp: "constant",
+    host.StretchOp: "stretch",
+    host.ExternOp: "extern",
+    host.ReturnOp: "finish",
 }
-"""The ops of the buffer form, and how each is said in Python."""
+"""The ops of the buffer form, and the method that says each in Python."""

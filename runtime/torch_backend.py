@@ -15,7 +15,7 @@ from .compiler import GraphCompiler, collector_paused, warm_up
 from .config import Settings, config
 from .observers import Recorder
 
-SERVED = ("cpu",)
+SERVED = ("cpu", "cuda")
 """The device types that a backend of ours makes code for."""
 
 CompiledCall = Callable[..., Any]

@@ -286,7 +286,7 @@ def test_a_failing_pass_costs_a_warning_otherwise(monkeypatch: pytest.MonkeyPatc
 
 def test_other_devices_run_eagerly_with_a_warning() -> None:
     function = compiled(lambda x: x + 1, options={"strict": False})
-    with pytest.warns(UserWarning, match="expected tensors on cpu, got a graph with tensors on meta"):
+    with pytest.warns(UserWarning, match="expected tensors on cpu, cuda, got a graph with tensors on meta"):
         assert function(torch.zeros(2, device="meta")).shape == (2,)
     torch._dynamo.reset()
     with pytest.raises(BackendCompilerFailed) as caught:

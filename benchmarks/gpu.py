@@ -1,0 +1,236 @@
+"""`python -m stepwell.benchmarks.gpu`: tests and times Stepwell on a GPU, against eager and Inductor, in one process.
+
+Candidates take turns, round after round; device time is that of CUDA events around many calls, host time that of
+queueing a few. Bytes and operations are the fewest that a row needs, whatever a backend really moves.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
+from importlib.metadata import version
+from math import exp, log
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Annotated, Any
+
+import torch
+import typer
+
+from .compare import BACKENDS
+from .gpu_rows import ROWS, Row
+
+ROUNDS = 5
+ROUND_SECONDS = 0.02
+WARM_UP_CALLS = 5
+HOST_CALLS = 20
+"""So few that no launch queue is full."""
+
+Call = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one candidate took, in seconds per call; the first call includes the compile."""
+
+    device: float
+    host: float
+    first: float
+
+
+# -- timing ------------------------------------------------------------------------------------------
+
+
+def device_seconds(call: Call, calls: int) -> float:
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(calls):
+        call()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1e3 / calls
+
+
+def host_seconds(call: Call) -> float:
+    torch.cuda.synchronize()
+    start = perf_counter()
+    for _ in range(HOST_CALLS):
+        call()
+    seconds = (perf_counter() - start) / HOST_CALLS
+    torch.cuda.synchronize()
+    return seconds
+
+
+def first_call(call: Call) -> tuple[float, Any]:
+    """The seconds of a call that may have to compile, and its result."""
+    torch.cuda.synchronize()
+    start = perf_counter()
+    result = call()
+    torch.cuda.synchronize()
+    return perf_counter() - start, result
+
+
+def measure(candidates: Mapping[str, Call]) -> dict[str, tuple[float, float]]:
+    """Medians of device and host seconds over rounds in which the candidates take turns."""
+    counts = {}
+    for name, call in candidates.items():
+        device_seconds(call, WARM_UP_CALLS)
+        counts[name] = max(3, min(500, int(ROUND_SECONDS / device_seconds(call, 3))))
+    samples: dict[str, list[tuple[float, float]]] = {name: [] for name in candidates}
+    gc.collect()
+    gc.disable()
+    for _ in range(ROUNDS):
+        for name, call in candidates.items():
+            samples[name].append((device_seconds(call, counts[name]), host_seconds(call)))
+    gc.enable()
+    return {name: (median(d for d, _ in taken), median(h for _, h in taken)) for name, taken in samples.items()}
+
+
+# -- rows --------------------------------------------------------------------------------------------
+
+
+def compare(row: Row, backends: list[str]) -> dict[str, Measured]:
+    """Times a row on each backend, after checking that all agree with the first."""
+    torch._dynamo.reset()
+    calls, firsts, results = {}, {}, {}
+    for name in backends:
+        torch.manual_seed(0)
+        calls[name] = row.call(BACKENDS[name])
+        firsts[name], results[name] = first_call(calls[name])
+        if name != "floor":
+            check(row, name, results[name], results[backends[0]])
+    results.clear()
+    timings = measure(calls)
+    return {name: Measured(*timings[name], firsts[name]) for name in backends}
+
+
+def check(row: Row, name: str, result: Any, expected: Any) -> None:
+    """Raises where a result is far from what it should be: a wrong one has no time."""
+    found, wanted = ((value[0] if isinstance(value, tuple) else value).double() for value in (result, expected))
+    error = ((found - wanted).norm() / wanted.norm()).item()
+    if not error <= row.tolerance:
+        raise AssertionError(f"{name} is {error:.1e} from the first backend")
+
+
+def copy_bandwidth() -> float:
+    """Bytes per second of a large copy, read and written."""
+    source = torch.randn(1 << 28, device="cuda")
+    target = torch.empty_like(source)
+    return 2 * source.nbytes / measure({"copy": lambda: target.copy_(source)})["copy"][0]
+
+
+def product_rate() -> float:
+    """Operations per second of a large bf16 product."""
+    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    return 2 * 8192**3 / measure({"product": lambda: a @ b})["product"][0]
+
+
+# -- report ------------------------------------------------------------------------------------------
+
+
+def share(row: Row, seconds: float, bandwidth: float, rate: float) -> str:
+    """How near to the speed of a copy or a large product, where one of these bounds the row."""
+    if row.bytes:
+        return f"{row.bytes / bandwidth / seconds:.2f}"
+    return f"{row.operations / rate / seconds:.2f}" if row.operations else ""
+
+
+def lines(measured: Mapping[str, Mapping[str, Measured]], bandwidth: float, rate: float) -> Iterator[str]:
+    """The table in Markdown."""
+    backends = list(next(iter(measured.values())))
+    heads = [f"{name} {what}" for name in backends for what in ("µs", "host µs", "share")]
+    yield f"| workload | {' | '.join(heads)} | first call s | best other / stepwell |"
+    yield "|---" * (len(heads) + 3) + "|"
+    rows = {row.name: row for row in ROWS}
+    for name, results in measured.items():
+        cells = [
+            text
+            for result in results.values()
+            for text in (
+                f"{result.device * 1e6:.1f}",
+                f"{result.host * 1e6:.1f}",
+                share(rows[name], result.device, bandwidth, rate),
+            )
+        ]
+        firsts = " / ".join(f"{result.first:.2f}" for result in results.values())
+        yield f"| {name} | {' | '.join(cells)} | {firsts} | {speedup(results):.2f} |"
+
+
+def speedup(results: Mapping[str, Measured]) -> float:
+    """Over the better of the others."""
+    own = results["stepwell"].device
+    return min(result.device for name, result in results.items() if name not in ("stepwell", "floor")) / own
+
+
+def geometric_mean(measured: Mapping[str, Mapping[str, Measured]], other: str) -> float:
+    ratios = [results[other].device / results["stepwell"].device for results in measured.values() if other in results]
+    return exp(sum(map(log, ratios)) / len(ratios)) if ratios else float("nan")
+
+
+def report(measured: Mapping[str, Mapping[str, Measured]], failed: Mapping[str, str], backends: list[str]) -> str:
+    """What was measured on what, and what could not be."""
+    bandwidth, rate = copy_bandwidth(), product_rate()
+    facts = f"{torch.cuda.get_device_name()}, torch {torch.__version__}, Triton {version('triton')}"
+    parts = [
+        f"{facts}: a copy moves {bandwidth / 1e12:.2f} TB/s, a bf16 product runs at {rate / 1e12:.0f} TFLOP/s.",
+        "",
+        *lines(measured, bandwidth, rate),
+        "",
+    ]
+    for other in backends:
+        if other not in ("stepwell", "floor"):
+            parts.append(f"Geometric mean of the speedup over {other}: {geometric_mean(measured, other):.2f}.")
+    parts += [f"Failed: {name}: {why}" for name, why in failed.items()]
+    return "\n".join(parts) + "\n"
+
+
+def run_tests() -> bool:
+    """Whether the tests that need a GPU pass."""
+    root = Path(__file__).parents[1]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-n", "8", "tests/gpu"]
+    return subprocess.run(command, cwd=root).returncode == 0
+
+
+def main(
+    rows: Annotated[str, typer.Option(help="Which rows: a pattern such as 'softmax*'.")] = "*",
+    backends: Annotated[str, typer.Option(help=f"With commas, of {', '.join(BACKENDS)}.")] = "eager,inductor,stepwell",
+    tests: Annotated[bool, typer.Option(help="Run the tests that need a GPU first.")] = True,
+    output: Annotated[Path, typer.Option(help="The table in Markdown; the numbers are beside it in .json.")] = Path(
+        "gpu.md"
+    ),
+) -> None:
+    """Test and time Stepwell on the current GPU."""
+    passed = run_tests() if tests else True
+    names = backends.split(",")
+    measured: dict[str, dict[str, Measured]] = {}
+    failed: dict[str, str] = {}
+    warnings.filterwarnings("ignore", module="torch")
+    for row in ROWS:
+        if not fnmatch(row.name, rows):
+            continue
+        try:
+            measured[row.name] = compare(row, names)
+        except Exception as error:
+            failed[row.name] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        gc.collect()
+        torch.cuda.empty_cache()
+        print(row.name, failed.get(row.name) or {k: f"{v.device * 1e6:.1f}" for k, v in measured[row.name].items()})
+        if measured:
+            output.with_suffix(".json").write_text(
+                json.dumps({n: {k: asdict(v) for k, v in m.items()} for n, m in measured.items()}, indent=1)
+            )
+    text = report(measured, failed, names)
+    output.write_text(text)
+    print(text)
+    sys.exit(0 if passed and not failed else 1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,210 @@
+"""The rows of the benchmark on a GPU: functions, sizes, and the fewest bytes or operations that each needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .workloads import Block
+
+Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
+BF16 = torch.bfloat16
+
+
+@dataclass(frozen=True)
+class Row:
+    """`call` makes, for a way of compiling, a call of no arguments; what bounds the row may be neither of the two.
+
+    `tolerance` is how far, relative to its norm, a result may be from eager's.
+    """
+
+    name: str
+    call: Callable[[Compile], Callable[[], Any]]
+    bytes: int = 0
+    operations: int = 0
+    tolerance: float = 1e-2
+
+
+def of(function: Callable[..., Any], *makers: Callable[[], Tensor]) -> Callable[[Compile], Callable[[], Any]]:
+    """Calls of one function without gradients."""
+
+    def call(compile: Compile) -> Callable[[], Any]:
+        inputs, compiled = [make() for make in makers], compile(function)
+
+        def run() -> Any:
+            with torch.no_grad():
+                return compiled(*inputs)
+
+        return run
+
+    return call
+
+
+def randn(*shape: int, dtype: torch.dtype = torch.float32) -> Callable[[], Tensor]:
+    return lambda: torch.randn(shape, device="cuda").to(dtype)
+
+
+def randint(high: int, *shape: int) -> Callable[[], Tensor]:
+    return lambda: torch.randint(high, shape, device="cuda")
+
+
+# -- functions ---------------------------------------------------------------------------------------
+
+
+def pointwise(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    return torch.relu(x * y + z) * torch.sigmoid(y) - x
+
+
+def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
+    return F.softmax(x.masked_fill(mask, -torch.inf), -1)
+
+
+def residual_rms_norm(x: Tensor, residual: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    total = x + residual
+    return F.rms_norm(total, (x.shape[-1],), weight), total
+
+
+def batch_norm_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.relu(F.batch_norm(x, None, None, weight, bias, training=True))
+
+
+def group_norm_silu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.silu(F.group_norm(x, 32, weight, bias))
+
+
+def linear_gelu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.gelu(F.linear(x, weight, bias))
+
+
+# -- training ----------------------------------------------------------------------------------------
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.Linear(128, 128), nn.LayerNorm(128), nn.Linear(128, 16))
+
+
+def blocks() -> nn.Module:
+    return nn.Sequential(*(Block(512, 8) for _ in range(4)))
+
+
+def forward(make: Callable[[], nn.Module], *shape: int, dtype: torch.dtype = torch.float32) -> Any:
+    def call(compile: Compile) -> Callable[[], Any]:
+        model = make().to("cuda", dtype)
+        x = torch.randn(shape, device="cuda", dtype=dtype)
+        compiled = compile(model)
+
+        def run() -> Any:
+            with torch.no_grad():
+                return compiled(x)
+
+        return run
+
+    return call
+
+
+def training(make: Callable[[], nn.Module], *shape: int, dtype: torch.dtype = torch.float32) -> Any:
+    """Forward, backward and a step of SGD."""
+
+    def call(compile: Compile) -> Callable[[], Any]:
+        model = make().to("cuda", dtype)
+        x = torch.randn(shape, device="cuda", dtype=dtype)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+        loss_of = compile(lambda x: model(x).float().square().mean())
+
+        def run() -> Tensor:
+            loss: Tensor = loss_of(x)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss.detach()
+
+        return run
+
+    return call
+
+
+def adam(compile: Compile) -> Callable[[], Any]:
+    """One step over 40 tensors."""
+    parameters = [torch.randn(256, 256, device="cuda", requires_grad=True) for _ in range(40)]
+    for parameter in parameters:
+        parameter.grad = torch.randn_like(parameter)
+    optimizer = torch.optim.Adam(parameters, lr=1e-3, foreach=True, capturable=True)
+    step = compile(optimizer.step)
+
+    def run() -> Any:
+        with torch.no_grad():
+            step()
+        return parameters[0].detach().clone()
+
+    return run
+
+
+# -- rows --------------------------------------------------------------------------------------------
+
+MiB = 1 << 20
+ROWS = (
+    Row("pointwise, 3 × 128 MiB", of(pointwise, *[randn(32 * MiB)] * 3), 4 * 128 * MiB),
+    Row("gelu f32, 512 MiB", of(F.gelu, randn(128 * MiB)), 2 * 512 * MiB),
+    Row("softmax f32 32768×2048", of(lambda x: F.softmax(x, -1), randn(32768, 2048)), 2 * 256 * MiB),
+    Row("softmax bf16 65536×1024", of(lambda x: F.softmax(x, -1), randn(65536, 1024, dtype=BF16)), 2 * 128 * MiB),
+    Row(
+        "masked softmax 16×16×1024×1024",
+        of(masked_softmax, randn(16, 16, 1024, 1024), lambda: torch.ones(1024, 1024, device="cuda").triu(1) > 0),
+        2 * 1024 * MiB,
+    ),
+    Row(
+        "layer norm f32 65536×1024",
+        of(lambda x, w, b: F.layer_norm(x, (1024,), w, b), randn(65536, 1024), randn(1024), randn(1024)),
+        2 * 256 * MiB,
+    ),
+    Row(
+        "residual + rms norm bf16 32768×4096",
+        of(residual_rms_norm, randn(32768, 4096, dtype=BF16), randn(32768, 4096, dtype=BF16), randn(4096, dtype=BF16)),
+        4 * 256 * MiB,
+    ),
+    Row("sum, 512 MiB", of(torch.sum, randn(128 * MiB)), 512 * MiB),
+    Row("column sum 32768×4096", of(lambda x: x.sum(0), randn(32768, 4096)), 512 * MiB),
+    Row("row argmax 32768×4096", of(lambda x: x.argmax(1), randn(32768, 4096)), 512 * MiB),
+    Row("transpose + add, 512 MiB", of(lambda x, y: x.t() + y, randn(8192, 16384), randn(16384, 8192)), 3 * 512 * MiB),
+    Row(
+        "batch norm + relu 64×256×56×56",
+        of(batch_norm_relu, randn(64, 256, 56, 56), randn(256), randn(256)),
+        3 * 4 * 64 * 256 * 56 * 56,
+    ),
+    Row(
+        "group norm + silu 64×256×56×56",
+        of(group_norm_silu, randn(64, 256, 56, 56), randn(256), randn(256)),
+        2 * 4 * 64 * 256 * 56 * 56,
+    ),
+    Row("cross entropy 4096×32000", of(F.cross_entropy, randn(4096, 32000), randint(32000, 4096)), 4 * 4096 * 32000),
+    Row(
+        "embedding + sum 8192×64 of 100000×256",
+        of(lambda i, w: F.embedding(i, w).sum(1), randint(100000, 8192, 64), randn(100000, 256)),
+        4 * 8192 * 64 * 256,
+    ),
+    Row(
+        "linear + gelu bf16 16384×1024×4096",
+        of(linear_gelu, randn(16384, 1024, dtype=BF16), randn(4096, 1024, dtype=BF16), randn(4096, dtype=BF16)),
+        operations=2 * 16384 * 1024 * 4096,
+    ),
+    Row(
+        "product bf16 4096³",
+        of(torch.mm, randn(4096, 4096, dtype=BF16), randn(4096, 4096, dtype=BF16)),
+        operations=2 * 4096**3,
+    ),
+    Row(
+        "linear bf16, batch 1", of(F.linear, *(randn(n, 1024, dtype=BF16) for n in (1, 1024)), randn(1024, dtype=BF16))
+    ),
+    Row("linear bf16, batch 2048", of(F.linear, *(randn(n, 1024, dtype=BF16) for n in (2048, 1024)))),
+    Row("64 elements", of(lambda x: x + 1, randn(64))),
+    Row("mlp forward", forward(mlp, 256, 64)),
+    Row("mlp training step", training(mlp, 256, 64)),
+    Row("4 blocks bf16 forward", forward(blocks, 32, 128, 512, dtype=BF16), tolerance=3e-2),
+    Row("4 blocks bf16 training step", training(blocks, 32, 128, 512, dtype=BF16), tolerance=3e-2),
+    Row("adam, 40 tensors", adam),
+)

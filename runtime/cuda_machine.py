@@ -1,0 +1,102 @@
+"""One GPU as the target of a compile: its kernels from the tt dialect, its plans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr
+
+from ..backends.native.object_cache import ObjectCache
+from ..backends.triton.compiler import Job, compile_kernels
+from ..backends.triton.cubin import Cubin
+from ..backends.triton.cuda import CudaKernel, cuda_driver
+from ..backends.triton.target import architecture, device_target
+from ..frontend.import_fx import ImportedGraph
+from ..ir import tt
+from ..ir.shapes import SYMBOLS, MapAttr, SymbolAttr
+from ..ir.target import Target
+from ..ir.tile.ops import STAGES, WARPS
+from ..ir.tt.ops import DIVISIBILITY, ERRORS, GRID
+from ..ir.tt.text import ttir
+from .config import Settings
+from .cuda_errors import ErrorSlot
+from .cuda_plan import CudaPlanWriter
+from .cuda_stretch import CudaCode
+from .observers import CompiledKernel
+from .plan import Plan
+
+
+@dataclass(frozen=True)
+class CudaMachine:
+    """A device that torch shows, by its number."""
+
+    device: torch.device
+    settings: Settings
+    objects: ObjectCache | None
+
+    @property
+    def ordinal(self) -> int:
+        return self.device.index or 0
+
+    def target(self) -> Target:
+        return device_target(self.ordinal)
+
+    def kernels(self, module: ModuleOp) -> tuple[CompiledKernel, ...]:
+        """The kernels of a module in the tt dialect, compiled in parallel and loaded."""
+        functions = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
+        jobs = [self._job(function) for function in functions]
+        cubins = self._compile(jobs)
+        return tuple(
+            CompiledKernel(function, job.text, self._code(function, job, cubin))
+            for function, job, cubin in zip(functions, jobs, cubins, strict=True)
+        )
+
+    def _compile(self, jobs: Sequence[Job]) -> list[Cubin]:
+        return compile_kernels(jobs, objects=self.objects, dump=self.settings.dump)
+
+    def _job(self, function: tt.FuncOp) -> Job:
+        return Job(
+            function.sym_name.data,
+            ttir(function),
+            len(function.block.args),
+            _number(function, WARPS),
+            _number(function, STAGES),
+            architecture(self.ordinal),
+        )
+
+    def _code(self, function: tt.FuncOp, job: Job, cubin: Cubin) -> CudaCode:
+        kernel = CudaKernel(cuda_driver(), self.ordinal, cubin, lambda: self._compile([job.without_promises()])[0])
+        grid, symbols = function.attributes[GRID], function.attributes.get(SYMBOLS, ArrayAttr([]))
+        assert isinstance(grid, MapAttr)
+        assert isinstance(symbols, ArrayAttr)
+        names = tuple(known.data.name for known in symbols if isinstance(known, SymbolAttr))
+        table = _error_table(function)
+        slot = ErrorSlot(job.name, table) if table else None
+        return CudaCode(job.name, kernel, grid.results[0], names, _promised(function), slot)
+
+    def plan(self, name: str, imported: ImportedGraph, inputs: int, kernels: Sequence[CompiledKernel]) -> Plan:
+        codes = {kernel.name: kernel.code for kernel in kernels if isinstance(kernel.code, CudaCode)}
+        return CudaPlanWriter(name, imported, inputs, codes, self.device).write()
+
+
+def _number(function: tt.FuncOp, name: str) -> int:
+    attribute = function.attributes[name]
+    assert isinstance(attribute, IntegerAttr)
+    return attribute.value.data
+
+
+def _promised(function: tt.FuncOp) -> tuple[int, ...]:
+    """The positions of the arguments with a promise of divisibility."""
+    given = () if function.arg_attrs is None else function.arg_attrs
+    return tuple(position for position, known in enumerate(given) if DIVISIBILITY in known.data)
+
+
+def _error_table(function: tt.FuncOp) -> tuple[tuple[str, str], ...]:
+    """What the codes that a kernel records stand for: exceptions and messages."""
+    declared = function.attributes.get(ERRORS)
+    if not isinstance(declared, ArrayAttr):
+        return ()
+    texts = [known.data for known in declared if isinstance(known, StringAttr)]
+    return tuple(zip(texts[::2], texts[1::2], strict=True))
