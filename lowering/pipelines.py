@@ -36,6 +36,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "loop-keep-precision": ("loop.keep_precision", "LoopKeepPrecision"),
     "loop-coalesce-dims": ("loop.coalesce_dims", "LoopCoalesceDims"),
     "loop-split-phases": ("loop.split_phases", "LoopSplitPhases"),
+    "loop-distribute-nests": ("loop.distribute_nests", "LoopDistributeNests"),
     "loop-split-reductions": ("loop.split_reductions", "LoopSplitReductions"),
     "convert-loop-to-tile": ("convert.loop_to_tile", "ConvertLoopToTile"),
     "convert-tile-to-tt": ("convert.tile_to_tt", "ConvertTileToTriton"),
@@ -113,7 +114,8 @@ CPU: tuple[Stage, ...] = (*FRONT, TILE, HOST)
 
 GPU: tuple[Stage, ...] = (
     *FRONT,
-    ("split", ("loop-split-reductions",)),  # programs cannot wait for each other: what they share takes a second kernel
+    # Programs cannot wait for each other: what they share takes a second kernel.
+    ("split", ("loop-distribute-nests", "loop-coalesce-dims", "loop-split-reductions")),
     TILE,
     HOST,
     ("tt", ("convert-tile-to-tt",)),  # last: what the host passes ask of kernels is said at the tile level

@@ -76,9 +76,9 @@ class GridBuilder(BlockBuilder):
 
     # -- plumbing --------------------------------------------------------------------------------
 
-    def add(self, op: Operation) -> SSAValue:
-        """Appends an op unless an equal one is there; gives its result, over the axes of its operands."""
-        key = self.key(op)
+    def add(self, op: Operation, axes: Axes | None = None) -> SSAValue:
+        """Appends an op unless an equal one is there; gives its result, over `axes` or those of its operands."""
+        key = self.key(op, axes)
         for known in reversed(self.made):
             if key is not None and key in known:
                 op.erase()
@@ -86,6 +86,8 @@ class GridBuilder(BlockBuilder):
         result = super().add(op)
         if key is not None:
             self.made[-1][key] = result
+        if axes is not None:
+            return self.over(result, axes)
         if isinstance(result.type, VectorType):
             shape = shape_of(result.type)
             like = next((one for one in op.operands if shape_of(one.type) == shape and one in self.axes), None)
@@ -93,13 +95,13 @@ class GridBuilder(BlockBuilder):
                 self.axes[result] = self.axes[like]
         return result
 
-    def key(self, op: Operation) -> object | None:
-        """What ops have in common that give equal values; None for those with effects."""
+    def key(self, op: Operation, axes: Axes | None) -> object | None:
+        """What ops have in common that give equal values over the same axes; None for those with effects."""
         loads = isinstance(op, tile.LoadOp | tile.GatherOp) and op.buffer in self.constant_buffers
         if not loads and not is_side_effect_free(op):
             return None
         operands = tuple(id(operand) for operand in op.operands)
-        return op.name, operands, frozenset(op.properties.items()), tuple(op.result_types)
+        return op.name, operands, frozenset(op.properties.items()), tuple(op.result_types), axes
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:
@@ -134,7 +136,7 @@ class GridBuilder(BlockBuilder):
         if own == axes:
             return value
         dims = [axes.index(axis) for axis in own]
-        return self.over(self.add(tile.BroadcastOp.make(value, [axis.width for axis in axes], dims)), axes)
+        return self.add(tile.BroadcastOp.make(value, [axis.width for axis in axes], dims), axes)
 
     def axes_of(self, values: Sequence[SSAValue]) -> Axes:
         """All axes that values depend on."""
@@ -146,7 +148,7 @@ class GridBuilder(BlockBuilder):
 
     def numbers(self, run: Run) -> SSAValue:
         """The indices of a run as a block of i64."""
-        iota = self.over(self.add(tile.IotaOp.make([run.axis.width])), (run.axis,))
+        iota = self.add(tile.IotaOp.make([run.axis.width]), (run.axis,))
         if is_zero(run.base):
             return iota
         base = self.add(arith.IndexCastOp.create(operands=[run.base], result_types=[i64]))
@@ -233,7 +235,7 @@ class GridBuilder(BlockBuilder):
         axes = merged([address.axes, self.axes_of(given)])
         mask = self.mask_of(axes, guard)
         other = None if other is None else self.lift(other, axes)
-        self.values[op.result] = self.over(self.add(self.load_op(buffer, address, axes, mask, other)), axes)
+        self.values[op.result] = self.add(self.load_op(buffer, address, axes, mask, other), axes)
 
     def load_op(
         self, buffer: SSAValue, address: GridAddress, axes: Axes, mask: SSAValue | None, other: SSAValue | None
@@ -315,7 +317,7 @@ class GridBuilder(BlockBuilder):
             op = tile.ReduceOp.make(combiner.name, group, axes.index(axis))
             rest = tuple(other for other in axes if other != axis)
             if combiner.arity == 1:
-                results.append(self.over(self.add(op), rest))
+                results.append(self.add(op, rest))
             else:
                 self.append(op)
                 results += [self.over(value, rest) for value in op.results]

@@ -17,6 +17,7 @@ from ...ir import loop, tile
 from ...ir.errors import LoweringError
 from ...ir.expr import ONE, ZERO, Expr
 from ...ir.tile.ops import INDEX
+from ..analysis.remaking import can_remake, is_index_in, nest_beside, slice_of, writers_of
 from ..schedule.choose import leaf_lane
 from ..schedule.grid_plan import SHORT_EXTENT, GridPlan, power_of_two
 from ..schedule.model import KernelModel, is_leaf
@@ -211,11 +212,18 @@ class GridNests:
 
     def read(self, op: loop.ReadOp) -> None:
         """A read of a tensor, or of what this kernel writes: that is made again at the place of the read."""
-        writer = self.writers.get(op.source)
-        if writer is None:
+        writes = self.writers.get(op.source)
+        if writes is None:
             self.builder.emit(op)
+        elif can_remake(op, writes):
+            self.builder.values[op.result] = self.remade(op, writes[0])
         else:
-            self.builder.values[op.result] = self.remade(op, writer)
+            raise LoweringError(
+                "convert-loop-to-tile",
+                expected="reads of what the kernel writes that scalar code can compute again",
+                got=op.name,
+                hint="`loop-distribute-nests` makes kernels of their own of such nests",
+            )
 
     def write(self, op: loop.WriteOp) -> None:
         if op.target in self.builder.places:
@@ -238,9 +246,8 @@ class GridNests:
             source = None if wanted.as_dim is None else read.indices[wanted.as_dim]
             index = None if written.as_dim is None else writer.indices[written.as_dim]
             if index is None or not is_index_in(index, nest):
-                if source is not index or (index is None and written != wanted):
-                    raise unsupported(read, "a read of what an inner nest writes at its plain indices")
-            elif source in builder.runs:
+                continue
+            if source in builder.runs:
                 found.append((index, builder.values[source], builder.runs[source]))
             else:
                 found.append((index, builder.position(list(read.indices), wanted), None))
@@ -257,60 +264,6 @@ class GridNests:
         values, runs = dict(builder.values), dict(builder.runs)
         yield
         builder.values, builder.runs = values, runs
-
-
-def writers_of(kernel: loop.KernelOp) -> dict[SSAValue, loop.WriteOp]:
-    """The write that gives each buffer of a kernel its values, for buffers that the kernel reads."""
-    found: dict[SSAValue, list[loop.WriteOp]] = {}
-    read: set[SSAValue] = set()
-    for op in kernel.body.walk():
-        if isinstance(op, loop.WriteOp):
-            found.setdefault(op.target, []).append(op)
-        elif isinstance(op, loop.ReadOp):
-            read.add(op.source)
-    for target in read & set(found):
-        writes = found[target]
-        if len(writes) != 1 or writes[0].combiner is not None:
-            raise unsupported(writes[0], "one write for each element of what the kernel reads")
-    return {target: found[target][0] for target in read & set(found)}
-
-
-def unsupported(op: Operation, expected: str) -> LoweringError:
-    return LoweringError("convert-loop-to-tile", expected=expected, got=op.name)
-
-
-def nest_beside(writer: loop.WriteOp, read: loop.ReadOp) -> Operation:
-    """The op around a write that stands in a block around a read."""
-    around: set[Block | None] = set()
-    current: Operation | None = read
-    while current is not None:
-        around.add(current.parent)
-        current = current.parent_op()
-    found: Operation = writer
-    while found.parent not in around:
-        parent = found.parent_op()
-        assert parent is not None
-        found = parent
-    return found
-
-
-def is_index_in(index: SSAValue, nest: Operation) -> bool:
-    block = index.owner
-    return isinstance(block, Block) and nest.is_ancestor(block)
-
-
-def slice_of(value: SSAValue, nest: Operation) -> list[Operation]:
-    """The ops inside of a nest that make a value, in order."""
-    needed: set[Operation] = set()
-    waiting = [value]
-    while waiting:
-        op = waiting.pop().owner
-        if isinstance(op, Block) or op in needed or op is nest or not nest.is_ancestor(op):
-            continue
-        needed.add(op)
-        for inner in op.walk():
-            waiting.extend(inner.operands)
-    return [op for op in nest.walk() if op in needed and not any(other.is_ancestor(op) for other in needed - {op})]
 
 
 def has_effects(nest: loop.NestOp) -> bool:

@@ -13,7 +13,7 @@ from stepwell.ir.target import TARGET, TargetAttr
 from stepwell.lowering.pipelines import make_pass
 from stepwell.tests.interpreters import support
 
-TO_TILE = ("loop-split-reductions", "convert-loop-to-tile")
+TO_TILE = ("loop-distribute-nests", "loop-coalesce-dims", "loop-split-reductions", "convert-loop-to-tile")
 TO_TRITON = (*TO_TILE, "convert-tile-to-tt")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import torch
 
 from stepwell.ir import tile
 from stepwell.ir.errors import LoweringError
@@ -75,3 +76,29 @@ def test_kernels_that_outgrow_a_program(maker: Callable[..., Case], sizes: tuple
     case = maker(*sizes, dynamic=dynamic)
     results = run(lowered(case.text, *TO_TRITON), *arguments(case))
     case.check([to_tensor(value) for value in results])
+
+
+SQUARE = """
+func.func @main(%x: tensor<16xf32>) -> tensor<16x16xf32> {
+  %y = loop.kernel "square" outs(%o : memref<16x16xf32>) -> tensor<16x16xf32> {
+    loop.parallel (%i, %j) to (16, 16) {
+      %a = loop.read %x[%i] : tensor<16xf32>
+      %b = loop.read %x[%j] : tensor<16xf32>
+      %n = loop.index [%i] : i64
+      %m = loop.index [%j] : i64
+      %d = arith.subi %n, %m : i64
+      %f = arith.sitofp %d : i64 to f32
+      %p = arith.subf %a, %b : f32
+      %q = arith.mulf %p, %f : f32
+      loop.write %q, %o[%i, %j] : memref<16x16xf32>
+    }
+  }
+  func.return %y : tensor<16x16xf32>
+}
+"""
+
+
+def test_axes_of_equal_width_stay_apart() -> None:
+    x, n = torch.randn(16, generator=torch.Generator().manual_seed(0)), torch.arange(16.0)
+    (found,) = run(lowered(SQUARE, *TO_TRITON), x)
+    assert_same(found, (x[:, None] - x) * (n[:, None] - n))

@@ -1,0 +1,94 @@
+"""What a kernel reads of its own buffers, and whether that can be computed again at the place of the read."""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...ir import loop
+from .accesses import all_ops
+
+
+def writers_of(kernel: loop.KernelOp) -> dict[SSAValue, list[loop.WriteOp]]:
+    """The writes of each buffer that the kernel writes and reads."""
+    found: dict[SSAValue, list[loop.WriteOp]] = {}
+    read: set[SSAValue] = set()
+    for op in all_ops(kernel.block):
+        if isinstance(op, loop.WriteOp):
+            found.setdefault(op.target, []).append(op)
+        elif isinstance(op, loop.ReadOp):
+            read.add(op.source)
+    return {target: writes for target, writes in found.items() if target in read}
+
+
+def nest_beside(writer: loop.WriteOp, read: loop.ReadOp) -> Operation:
+    """The op around a write that stands in a block around a read."""
+    around: set[Block | None] = set()
+    current: Operation | None = read
+    while current is not None:
+        around.add(current.parent)
+        current = current.parent_op()
+    found: Operation = writer
+    while found.parent not in around:
+        parent = found.parent_op()
+        assert parent is not None
+        found = parent
+    return found
+
+
+def is_index_in(index: SSAValue, nest: Operation) -> bool:
+    """Whether a value is an index of a nest, or of one inside of it."""
+    block = index.owner
+    return isinstance(block, Block) and nest.is_ancestor(block)
+
+
+def slice_of(value: SSAValue, nest: Operation) -> list[Operation]:
+    """The ops inside of a nest that make a value, in order."""
+    needed: set[Operation] = set()
+    waiting = [value]
+    while waiting:
+        op = waiting.pop().owner
+        if isinstance(op, Block) or op in needed or op is nest or not nest.is_ancestor(op):
+            continue
+        needed.add(op)
+        for inner in op.walk():
+            waiting.extend(inner.operands)
+    return [op for op in nest.walk() if op in needed and not any(other.is_ancestor(op) for other in needed - {op})]
+
+
+def has_plain_place(read: loop.ReadOp, writer: loop.WriteOp, nest: Operation) -> bool:
+    """Whether the indices of the nest at which an element was written follow from those at which it is read."""
+    for written, wanted in zip(writer.map.results, read.map.results, strict=True):
+        index = None if written.as_dim is None else writer.indices[written.as_dim]
+        if index is not None and is_index_in(index, nest):
+            continue
+        source = None if wanted.as_dim is None else read.indices[wanted.as_dim]
+        if source is not index or (index is None and written != wanted):
+            return False
+    return True
+
+
+def can_remake(read: loop.ReadOp, writes: list[loop.WriteOp]) -> bool:
+    """Whether what is read takes scalar code alone to compute again."""
+    if len(writes) != 1 or writes[0].combiner is not None:
+        return False
+    (writer,) = writes
+    nest = nest_beside(writer, read)
+    ops = slice_of(writer.value, nest)
+    inside = all(is_index_in(index, nest) or not isinstance(index.owner, Operation) for index in writer.indices)
+    scalars = not any(isinstance(op, loop.NestOp) for op in ops)
+    carried = any(isinstance(parent, loop.ForOp) for parent in parents(writer, nest))
+    return inside and scalars and not carried and has_plain_place(read, writer, nest)
+
+
+def parents(op: Operation, last: Operation) -> list[Operation]:
+    """The ops around an op, up to the last one."""
+    found: list[Operation] = []
+    current: Operation | None = op
+    while current is not None and current is not last:
+        current = current.parent_op()
+        if current is not None:
+            found.append(current)
+    return found
+
+
+__all__ = ["can_remake", "has_plain_place", "is_index_in", "nest_beside", "slice_of", "writers_of"]

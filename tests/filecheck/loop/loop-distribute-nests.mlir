@@ -1,0 +1,115 @@
+// RUN: xdsl-opt %s -p loop-distribute-nests --split-input-file | filecheck %s
+
+// Nests that cannot share the programs of a GPU become kernels of their own; what they share goes through memory.
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// A mean of each group is read at a computed place: it would be summed up again for every element.
+// CHECK-LABEL: @groups
+// CHECK: [[MEANS:%\w+]] = loop.kernel "norm" outs([[OUT:%\w+]]: memref<64x8xf32>) -> tensor<64x8xf32> {
+// CHECK-NEXT: loop.parallel ([[I:%\w+]], [[G:%\w+]]) to (64, 8) {
+// CHECK-NEXT: loop.reduce ([[J:%\w+]]) to (128) [add] -> f32 {
+// CHECK: loop.write %{{.*}}, [[OUT]][[[I]], [[G]]]
+// CHECK: loop.kernel "norm" outs
+// CHECK-NEXT: loop.parallel ([[I:%\w+]], [[K:%\w+]]) to (64, 1024) {
+// CHECK: loop.read [[MEANS]][[[I]], [[K]] floordiv 128]
+func.func @groups(%x: tensor<64x1024xf32>) -> tensor<64x1024xf32> {
+  %y = loop.kernel "norm" outs(%o : memref<64x1024xf32>) -> tensor<64x1024xf32> {
+    loop.parallel (%i) to (64) {
+      %means = loop.local (8) : memref<8xf32>
+      loop.parallel (%g) to (8) {
+        %s = loop.reduce (%j) to (128) [add] -> f32 {
+          %v = loop.read %x[%i, %g * 128 + %j] : tensor<64x1024xf32>
+          loop.yield %v : f32
+        }
+        loop.write %s, %means[%g] : memref<8xf32>
+      }
+      loop.parallel (%k) to (1024) {
+        %v = loop.read %x[%i, %k] : tensor<64x1024xf32>
+        %m = loop.read %means[%k floordiv 128] : memref<8xf32>
+        %d = arith.subf %v, %m : f32
+        loop.write %d, %o[%i, %k] : memref<64x1024xf32>
+      }
+    }
+  }
+  func.return %y : tensor<64x1024xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// One program would go over a million elements twice.
+// CHECK-LABEL: @few_rows
+// CHECK: [[SUM:%\w+]] = loop.kernel "centre" outs([[OUT:%\w+]]: memref<1xf32>) -> tensor<1xf32> {
+// CHECK: loop.reduce
+// CHECK: loop.kernel "centre" outs
+// CHECK-NEXT: loop.parallel ([[I:%\w+]], [[J:%\w+]]) to (1, 1048576) {
+// CHECK: loop.read [[SUM]][[[I]]]
+func.func @few_rows(%x: tensor<1x1048576xf32>) -> tensor<1x1048576xf32> {
+  %y = loop.kernel "centre" outs(%o : memref<1x1048576xf32>) -> tensor<1x1048576xf32> {
+    loop.parallel (%i) to (1) {
+      %s = loop.reduce (%j) to (1048576) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<1x1048576xf32>
+        loop.yield %v : f32
+      }
+      loop.parallel (%j) to (1048576) {
+        %v = loop.read %x[%i, %j] : tensor<1x1048576xf32>
+        %d = arith.subf %v, %s : f32
+        loop.write %d, %o[%i, %j] : memref<1x1048576xf32>
+      }
+    }
+  }
+  func.return %y : tensor<1x1048576xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @no_distribution_when_rows_stay_in_registers
+// CHECK-COUNT-1: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @no_distribution_when_rows_stay_in_registers(%x: tensor<4096x1024xf32>) -> tensor<4096x1024xf32> {
+  %y = loop.kernel "softmax" outs(%o : memref<4096x1024xf32>) -> tensor<4096x1024xf32> {
+    loop.parallel (%i) to (4096) {
+      %row = loop.local (1024) : memref<1024xf32>
+      %s = loop.reduce (%j) to (1024) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4096x1024xf32>
+        %e = math.exp %v : f32
+        loop.write %e, %row[%j] : memref<1024xf32>
+        loop.yield %e : f32
+      }
+      loop.parallel (%j) to (1024) {
+        %e = loop.read %row[%j] : memref<1024xf32>
+        %q = arith.divf %e, %s : f32
+        loop.write %q, %o[%i, %j] : memref<4096x1024xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4096x1024xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @no_distribution_when_the_target_is_a_processor
+// CHECK-COUNT-1: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @no_distribution_when_the_target_is_a_processor(%x: tensor<1x1048576xf32>) -> tensor<1x1048576xf32> {
+  %y = loop.kernel "centre" outs(%o : memref<1x1048576xf32>) -> tensor<1x1048576xf32> {
+    loop.parallel (%i) to (1) {
+      %s = loop.reduce (%j) to (1048576) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<1x1048576xf32>
+        loop.yield %v : f32
+      }
+      loop.parallel (%j) to (1048576) {
+        %v = loop.read %x[%i, %j] : tensor<1x1048576xf32>
+        %d = arith.subf %v, %s : f32
+        loop.write %d, %o[%i, %j] : memref<1x1048576xf32>
+      }
+    }
+  }
+  func.return %y : tensor<1x1048576xf32>
+}
+}
