@@ -196,7 +196,7 @@ def instances(
         yield stage, [*map(make_pass, names), *(item for item in added if stage_of(item) == stage)]
 
 
-def names_after(stage: str, pipeline: Sequence[Stage] = CPU) -> list[str]:
+def names_after(stage: str, pipeline: Sequence[Stage]) -> list[str]:
     """The passes that are left once a stage has ended."""
     position = [name for name, _ in pipeline].index(stage)
     return [name for _, names in pipeline[position + 1 :] for name in names]

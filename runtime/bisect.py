@@ -12,11 +12,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
+from torch.utils._pytree import tree_leaves
 from xdsl.passes import ModulePass
 
 from ..frontend.autograd import GraphRole, stepwell_backend
 from ..frontend.import_fx import ImportedGraph, import_graph
 from ..ir.arithmetic import Array
+from ..ir.errors import BackendError
 from ..ir.target import TARGET, TargetAttr
 from ..lowering.applications import limited
 from ..lowering.pipelines import CPU, HOST, instances
@@ -272,6 +274,10 @@ def bisect(function: Callable[..., Any], *args: Any, settings: Settings | None =
     Draws random numbers as the compiler does, which are not eager's; so these make no difference.
     """
     settings = replace(settings or config.snapshot(), strict=True)
+    elsewhere = {leaf.device.type for leaf in tree_leaves(args) if isinstance(leaf, Tensor)} - {"cpu"}
+    if elsewhere:
+        hint = "give the arguments on the CPU: passes down to kernels are the same"
+        raise BackendError("bisect", expected="tensors on the CPU", got=", ".join(sorted(elsewhere)), hint=hint)
     graphs = captured_graphs(function, args, settings)
     faults = (Examination(captured, settings).fault() for captured in graphs)
     return [fault for fault in faults if fault is not None]

@@ -17,7 +17,8 @@ from xdsl.ir import Operation
 from xdsl.printer import Printer
 
 from ..ir import tile, tt
-from ..lowering.pipelines import names_after
+from ..ir.target import target_of
+from ..lowering.pipelines import CPU, GPU, names_after
 from .cuda_stretch import CudaCode
 from .plan import Plan
 from .stretch import KernelCode
@@ -81,7 +82,7 @@ class Dump:
     """Writes the IR before each pass and after each stage, the LLVM IR of each kernel and the plan to a folder.
 
     Each graph gets a folder of its own. The file of a pass begins with the command that runs it again, that of a stage
-    with the one that leads from there to LLVM IR.
+    with the one that leads from there to LLVM IR, or to Triton's.
     """
 
     def __init__(self, parent: Path) -> None:
@@ -106,8 +107,9 @@ class Dump:
         path.write_text(f"// {graph} graph; xdsl-opt -p {pass_name} {path}\n{ir_text(module)}\n")
 
     def after(self, graph: str, stage: str, module: ModuleOp) -> None:
-        path, left = self.folder / f"{stage}.mlir", ",".join(names_after(stage))
-        command = f"xdsl-opt{f' -p {left}' if left else ''} -t llvm-ir {path}"
+        gpu = target_of(module).is_gpu
+        path, left = self.folder / f"{stage}.mlir", ",".join(names_after(stage, GPU if gpu else CPU))
+        command = f"xdsl-opt{f' -p {left}' if left else ''} -t {'ttir' if gpu else 'llvm-ir'} {path}"
         path.write_text(f"// {graph} graph after stage {stage}; {command}\n{ir_text(module)}\n")
 
     def finished(self, graph: CompiledGraph) -> None:

@@ -23,6 +23,7 @@ from stepwell.backends.cpu.emit import EMITTERS
 from stepwell.frontend import import_fx
 from stepwell.frontend.aten import TABLE
 from stepwell.ir import graph
+from stepwell.ir.errors import BackendError
 from stepwell.ir.run_main import RunMain
 from stepwell.lowering.loop.fuse_nests import LoopFuseNests
 from stepwell.lowering.loop.fusion import KernelFuser
@@ -161,6 +162,11 @@ def test_the_commands_of_a_reduced_program_run_it(tmp_path: Path) -> None:
     assert re.fullmatch(r"// stepwell-run --args '#graph.data<.*>, #graph.data<.*>' FILE", run)
     assert "-p graph-simplify-views" in optimised
     assert optimised.partition(" | ")[0].endswith("graph-planted")
+
+
+def test_tensors_elsewhere_are_refused() -> None:
+    with pytest.raises(BackendError, match="bisect: expected tensors on the CPU, got meta"):
+        bisect(program, torch.empty(2, device="meta"), torch.empty(2))
 
 
 def test_the_command_says_what_it_found(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.lowering.pipelines import PASSES
+from stepwell.ir.errors import LoweringError
+from stepwell.lowering.pipelines import CPU, PASSES, make_pass, names_after
 from stepwell.universe import STEPWELL_UNIVERSE
 
 
@@ -42,3 +43,15 @@ def test_a_pass_loads_under_its_name_and_says_what_it_does(name: str) -> None:
 @pytest.mark.parametrize("name", PASSES)
 def test_a_pass_has_a_filecheck_file(root: Path, name: str) -> None:
     assert list((root / "tests/filecheck").rglob(f"{name}*.mlir"))
+
+
+def test_a_pass_of_another_package_is_made_by_name_with_its_options() -> None:
+    made = make_pass('mlir-opt{executable="other" generic=true}')
+    assert (made.name, vars(made)["executable"]) == ("mlir-opt", "other")
+    with pytest.raises(LoweringError, match="pass no-such-pass: expected a known pass"):
+        make_pass("no-such-pass")
+
+
+def test_the_passes_after_a_stage_are_those_of_the_stages_that_follow() -> None:
+    assert names_after("fused", CPU)[:2] == ["convert-loop-to-tile", "host-bufferize"]
+    assert names_after("host", CPU) == []
