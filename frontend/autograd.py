@@ -21,6 +21,7 @@ from .aten import TABLE
 from .aten.products import PRODUCTS
 from .decompositions import decomposition_table
 from .random import replace_random
+from .strides import correct_strides
 
 
 class GraphRole(Enum):
@@ -51,8 +52,10 @@ def stepwell_backend(
 
     def compiler(role: GraphRole) -> Callable[[fx.GraphModule, Sequence[Any]], BoxedCallable]:
         def compile_one(graph: fx.GraphModule, inputs: Sequence[Any]) -> BoxedCallable:
-            if role is GraphRole.INFERENCE and not fallback_random:
-                replace_random(graph)
+            if role is GraphRole.INFERENCE:
+                correct_strides(graph)
+                if not fallback_random:
+                    replace_random(graph)
             return _boxed(compile_graph(graph, inputs, role))
 
         return compile_one
@@ -89,6 +92,7 @@ def partition(
     joint: fx.GraphModule, inputs: Any, *, fallback_random: bool = False, **options: Any
 ) -> tuple[fx.GraphModule, fx.GraphModule]:
     """Splits the joint graph into forward and backward where the least has to be saved."""
+    correct_strides(joint)
     if not fallback_random:
         replace_random(joint)
     with _our_op_types():

@@ -535,8 +535,12 @@ def _row(target: Any) -> tuple[Callable[..., Any] | None, bool]:
 
 @lru_cache(maxsize=4096)
 def _gives_alias(target: Any) -> bool:
-    """Whether the op's result is a view of its operand."""
-    return isinstance(target, OpOverload) and target.is_view
+_SILENT_VIEWS = {torch.ops.aten.unsafe_split, torch.ops.aten.unsafe_split_with_sizes}
+"""Ops whose schemas do not say that they give views."""
+
+
+    """Whether the op's result shares its operand's memory."""
+    return isinstance(target, OpOverload) and (target.is_view or target.overloadpacket in _SILENT_VIEWS)
 
 
 def _storage(node: Any) -> int:

@@ -7,24 +7,37 @@ from typing import Any
 
 from ...ir import graph
 from ...ir.dtypes import BOOL, INT32, INT64
-from ...ir.expr import ONE, Expr, ExprLike, as_expr, contiguous_strides
+from ...ir.expr import ONE, ZERO, Expr, ExprLike, as_expr, contiguous_strides
 from ..builder import Declined, GraphBuilder, Operand, Value, broadcast_sizes, where
 from .registry import Row, imports
-from .views import position_in, slice_start
+from .views import offset_within, position_in, slice_start
 
 _COMBINERS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
 """torch's name of a scatter's reduction → combiner."""
 
 
+INDEX_TYPES = (INT64, INT32)
+"""Of tensors that hold indices; masks, which select by position, are for externs."""
+
+
 def _indices(indices: Sequence[Value | None]) -> tuple[list[Value], list[int]]:
-    """Index tensors of common sizes, and the dims that they stand for; masks are for externs."""
+    """Index tensors of common sizes, and the dims that they stand for."""
     given = [(dim, index) for dim, index in enumerate(indices) if index is not None]
-    if not given or any(index.element not in (INT64, INT32) for _, index in given):
-        raise Declined
+    _needs(bool(given) and all(index.element in INDEX_TYPES for _, index in given))
     sizes: tuple[Expr, ...] = ()
     for _, index in given:
         sizes = broadcast_sizes(sizes, index.sizes)
     return [index.broadcast(sizes) for _, index in given], [dim for dim, _ in given]
+
+
+def _needs(condition: bool) -> None:
+    """Leaves a call to eager, which handles it in a way of its own or raises, unless the condition holds."""
+    if not condition:
+        raise Declined
+
+
+def _not_empty(builder: GraphBuilder, size: Expr) -> bool:
+    return builder.symbols.domain.is_less(ZERO, size)
 
 
 # -- reading -----------------------------------------------------------------------------------------
@@ -61,21 +74,20 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Value:
+    _needs(_not_empty(builder, weight.sizes[0]))
     return builder.emit(graph.IndexOp.make(weight.ssa, [indices.ssa], [0], "select"))
 
 
 @imports("aten.index_select")
 def index_select(builder: GraphBuilder, self: Value, dim: int, index: Value) -> Value:
-    if not self.rank:
-        raise Declined
+    _needs(self.rank > 0 and _not_empty(builder, self.sizes[self.dim(dim)]))
     place = index.reshape([index.count])
     return builder.emit(graph.IndexOp.make(self.ssa, [place.ssa], [self.dim(dim)], "select"))
 
 
 @imports("aten.gather")
 def gather(builder: GraphBuilder, self: Value, dim: int, index: Value, *, sparse_grad: bool = False) -> Value:
-    if not self.rank or not index.rank:
-        raise Declined
+    _needs(self.rank == index.rank > 0 and index.element in INDEX_TYPES)
     return builder.emit(graph.GatherOp.make(self.ssa, index.ssa, self.dim(dim)))
 
 
@@ -172,10 +184,10 @@ def embedding_backward(
 
 
 def _scatter(builder: GraphBuilder, self: Value, dim: int, index: Value, src: Operand, combiner: str | None) -> Value:
-    if not self.rank or not index.rank:
-        raise Declined
+    _needs(self.rank == index.rank > 0 and index.element in INDEX_TYPES)
     x = _accumulating(self, combiner)
     if isinstance(src, Value) and src.rank:
+        _needs(src.rank == index.rank)
         value = src.to(x.element)
         for position, size in enumerate(index.sizes):
             value = value.slice(position, 0, size)
@@ -216,21 +228,19 @@ def scatter_reduce(
 
 @imports("aten.index_add")
 def index_add(builder: GraphBuilder, self: Value, dim: int, index: Value, source: Value, *, alpha: Any = 1) -> Value:
-    if not self.rank or self.element == BOOL:
-        raise Declined
+    _needs(self.element != BOOL)
     values = source.up() if alpha == 1 else source.up() * alpha
     return _along(builder, self, dim, index, values, "add")
 
 
 @imports("aten.index_copy")
 def index_copy(builder: GraphBuilder, self: Value, dim: int, index: Value, source: Value) -> Value:
-    if not self.rank:
-        raise Declined
     return _along(builder, self, dim, index, source, None)
 
 
 def _along(builder: GraphBuilder, self: Value, dim: int, index: Value, source: Value, combiner: str | None) -> Value:
     """Writes slices of the source to the places along a dim."""
+    _needs(source.rank == self.rank > 0)
     place = index.reshape([index.count])
     indices = [None] * self.dim(dim)
     return _put(builder, self, [*indices, place], source, combiner, "gather")
@@ -305,7 +315,7 @@ def as_strided_scatter(
     """On a row-major tensor, a scatter into its elements in row-major order."""
     if self.strides != contiguous_strides(self.sizes):
         raise Declined
-    place = builder.full(as_expr(storage_offset or 0) - builder.operand_offset(), INT64)
+    place = builder.full(offset_within(builder, self, size, stride, storage_offset), INT64)
     for dim, step in enumerate(stride):
         sizes = tuple(map(as_expr, size))
         place = place + builder.index_along(dim, sizes) * step

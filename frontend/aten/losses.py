@@ -118,6 +118,16 @@ def smooth_l1_loss(
     return _reduced(loss, reduction)
 
 
+@imports("aten.soft_margin_loss_backward")
+def soft_margin_loss_backward(
+    builder: GraphBuilder, grad_output: Value, self: Value, target: Value, reduction: int = MEAN
+) -> Value:
+    grad, x, y = grad_output.up(), self.up(), target.to(compute_type(builder.element))
+    decay = exp(-(x * y))
+    result = -y * decay / (decay + 1) * grad
+    return result / x.count if reduction == MEAN else result
+
+
 # -- binary cross entropy ----------------------------------------------------------------------------
 
 _LOWEST_LOG = -100.0

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...ir.dtypes import compute_type
 from ...ir.expr import ONE, ZERO, ExprLike, product
+from ...ir.shapes import dense_order, layout_of
 from ..builder import Declined, GraphBuilder, Value, exp, log, reciprocal, rsqrt
 from .reductions import degrees_of_freedom, moments
 from .registry import imports
@@ -56,8 +57,7 @@ def log_softmax(builder: GraphBuilder, self: Value, dim: int, half_to_float: boo
 @imports("aten._softmax_backward_data")
 def softmax_backward(builder: GraphBuilder, grad_output: Value, output: Value, dim: int, input_dtype: Any) -> Value:
     grad, y = grad_output.up(), output.up()
-    product_ = grad * y
-    return product_ - y * product_.sum(y.dims(dim), keep=True)
+    return (grad - (grad * y).sum(y.dims(dim), keep=True)) * y
 
 
 @imports("aten._log_softmax_backward_data")
@@ -258,6 +258,12 @@ def batch_norm_backward(
 # -- group norm --------------------------------------------------------------------------------------
 
 
+def _is_row_major_or_channels_last(x: Value) -> bool:
+    order = dense_order(layout_of(x.type))
+    channels_last = [dim for dim in (0, *range(2, x.rank), 1) if dim in (order or ())]
+    return order is not None and (order == sorted(order) or (x.rank > 3 and order == channels_last))
+
+
 @imports("aten.native_group_norm")
 def group_norm(
     builder: GraphBuilder,
@@ -270,6 +276,8 @@ def group_norm(
     group: int,
     eps: float,
 ) -> tuple[Value, Value, Value]:
+    if not _is_row_major_or_channels_last(input):  # which eager refuses
+        raise Declined
     sizes = input.sizes
     x = input.up().reshape([N, group, C * HxW // group])
     variance, mean = moments(x, [2])

@@ -288,6 +288,12 @@ def addcdiv(builder: GraphBuilder, self: Value, tensor1: Value, tensor2: Value, 
     return x + (a / b if value == 1 else a * value / b)
 
 
+@imports("aten.native_dropout_backward")
+def native_dropout_backward(builder: GraphBuilder, grad_output: Value, mask: Value, scale: float) -> Value:
+    grad = grad_output.to(builder.element).up()
+    return grad * mask.to(grad.element) * scale
+
+
 @imports("aten.lerp.Scalar", "aten.lerp.Tensor")
 def lerp(builder: GraphBuilder, self: Value, end: Value, weight: Any) -> Value:
     x, y = self.to(builder.element).up(), end.to(builder.element).up()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...ir import graph
@@ -181,10 +181,30 @@ def _row_major(builder: GraphBuilder, self: Value) -> Value:
 def as_strided(
     builder: GraphBuilder, self: Value, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
 ) -> Value:
-    """The offset counts from the storage's start, ours from the operand's first element."""
-    if storage_offset is not None:
-        storage_offset = as_expr(storage_offset) - builder.operand_offset()
-    return _strided(builder, self, storage_offset or 0, size, stride)
+    """The offset counts from the storage's start, ours from the operand's first element.
+
+    What may lie outside of the operand is for eager, which knows all of its storage, to find or to refuse.
+    """
+    return _strided(builder, self, offset_within(builder, self, size, stride, storage_offset), size, stride)
+
+
+def offset_within(
+    builder: GraphBuilder, self: Value, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any
+) -> Expr:
+    """Where elements so laid out begin, from the operand's first element on, if all lie within the operand."""
+    offset = ZERO if storage_offset is None else as_expr(storage_offset) - builder.operand_offset()
+    sizes = tuple(map(as_expr, size))
+    room = _last(self.sizes, self.strides) - offset - _last(sizes, map(as_expr, stride))
+    if ZERO not in sizes and not all(map(builder.symbols.domain.is_nonnegative, (offset, room))):
+        raise Declined
+    return offset
+
+
+def _last(sizes: tuple[Expr, ...], strides: Iterable[Expr]) -> Expr:
+    """How far after the first element the last one lies in memory; -1 where there is none."""
+    if ZERO in sizes:
+        return as_expr(-1)
+    return sum(((size - 1) * stride for size, stride in zip(sizes, strides, strict=True)), ZERO)
 
 
 @imports("aten.diagonal", "aten.diagonal_copy")

@@ -208,6 +208,7 @@ SAMPLES: dict[str, tuple[Call, str]] = {
     "aten.__lshift__.Tensor": (lambda: call(integer(), index(4, 6, below=6)), "shl"),
     "aten.bitwise_right_shift.Tensor": (lambda: call(integer(), index(4, 6, below=6)), "shr"),
     "aten.__rshift__.Tensor": (lambda: call(integer(), index(4, 6, below=6)), "shr"),
+    "aten.native_dropout_backward": (lambda: call(x(), mask(), 2.0), "convert mul mul"),
     "aten.addcmul": (lambda: call(x(), x(), x(), value=0.5), "mul mul add"),
     "aten.addcdiv": (lambda: call(x(), x(), positive(), value=0.5), "mul div add"),
     "aten.lerp.Scalar": (lambda: call(x(), x(), 0.25), "sub fma"),
@@ -322,7 +323,7 @@ SAMPLES: dict[str, tuple[Call, str]] = {
     "aten.linalg_vector_norm": (lambda: call(x(), 2, [1]), "mul sum sqrt"),
     "aten._softmax": (lambda: call(x(), 1, False), "max sub exp sum reciprocal mul"),
     "aten._log_softmax": (lambda: call(x(), 1, False), "max sub exp sum log sub"),
-    "aten._softmax_backward_data": (lambda: call(x(), torch.softmax(x(), 1), 1, torch.float32), "mul sum mul sub"),
+    "aten._softmax_backward_data": (lambda: call(x(), torch.softmax(x(), 1), 1, torch.float32), "mul sum sub mul"),
     "aten._log_softmax_backward_data": (
         lambda: call(x(), torch.log_softmax(x(), 1), 1, torch.float32),
         "exp sum mul sub",
@@ -378,6 +379,10 @@ SAMPLES: dict[str, tuple[Call, str]] = {
         "compare select div neg select mul iota compare select",
     ),
     "aten.mse_loss_backward": (lambda: call(x().sum(), x(), x(), 1), "sub mul mul div"),
+    "aten.soft_margin_loss_backward": (
+        lambda: call(x().sum(), x(), x().sign(), 1),
+        "mul neg exp neg mul add div mul div",
+    ),
     "aten.binary_cross_entropy": (
         lambda: call(fraction().abs(), fraction().abs()),
         "sub neg log1p maximum mul log maximum mul sub sum div",

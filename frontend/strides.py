@@ -1,0 +1,119 @@
+"""Strides of results where torch's fake tensors promise others than eager's CPU kernels give.
+
+Done on the joint graph, before it is split: what one graph saves, the other then reads with the same strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch._prims_common import is_non_overlapping_and_dense_or_false, suggest_memory_format
+
+from .aten.registry import overload
+
+Rule = Callable[[fx.Node], torch.memory_format | tuple[Any, ...] | None]
+"""The memory format, or the strides, of a node's (first) result; None leaves what the fake has."""
+
+
+def _value(node: fx.Node, position: int = 0) -> Tensor:
+    operand = node.args[position]
+    assert isinstance(operand, fx.Node)
+    value: Tensor = operand.meta["val"]
+    return value
+
+
+def _suggested(position: int = 0) -> Rule:
+    """Channels-last like the operand, else row-major."""
+    return lambda node: suggest_memory_format(_value(node, position))
+
+
+def _preserved(node: fx.Node) -> tuple[Any, ...] | None:
+    """The operand's own strides, also along dims of size 1, unless a memory format is asked for."""
+    x = _value(node)
+    if node.kwargs.get("memory_format") not in (None, torch.preserve_format):
+        return None
+    return x.stride() if x.layout == torch.strided and is_non_overlapping_and_dense_or_false(x) else None
+
+
+def _rolled(node: fx.Node) -> torch.memory_format:
+    """Two slices, joined; without dims a roll of the flat tensor."""
+    along = node.args[2] if len(node.args) > 2 else ()
+    return suggest_memory_format(_value(node)) if along else torch.contiguous_format
+
+
+RULES: dict[Any, Rule] = {
+    target: rule
+    for name, rule in {
+        "aten._batch_norm_with_update_functional.default": _suggested(),
+        "aten._native_batch_norm_legit.no_stats": _suggested(),
+        "aten._native_batch_norm_legit_functional.default": _suggested(),
+        "aten.channel_shuffle.default": _suggested(),
+        "aten.native_channel_shuffle.default": _suggested(),
+        "aten.max_unpool2d.default": _suggested(),
+        "aten.native_batch_norm_backward.default": _suggested(1),
+        "aten.empty_like.default": _preserved,
+        "aten.full_like.default": _preserved,
+        "aten.ones_like.default": _preserved,
+        "aten.zeros_like.default": _preserved,
+        "aten.replication_pad2d_backward.default": _suggested(1),
+        "aten.replication_pad3d_backward.default": _suggested(1),
+        "aten.roll.default": _rolled,
+    }.items()
+    if (target := overload(name)) is not None
+}
+
+
+def correct_strides(gm: fx.GraphModule) -> None:
+    """Gives the nodes of the graph the fake values that eager's strides lead to, in place."""
+    changed: set[fx.Node] = set()
+    for node in gm.graph.nodes:
+        if node.op == "call_function" and (node.target in RULES or changed.intersection(node.all_input_nodes)):
+            _correct(node, changed)
+
+
+def _correct(node: fx.Node, changed: set[fx.Node]) -> None:
+    before = node.meta.get("val")
+    if changed.intersection(node.all_input_nodes):
+        node.meta["val"] = _recomputed(node, before)
+    if (rule := RULES.get(node.target)) is not None and (wanted := rule(node)) is not None:
+        node.meta["val"] = _with_layout(node.meta["val"], wanted)
+    if _layouts(before) != _layouts(node.meta.get("val")):
+        changed.add(node)
+
+
+def _recomputed(node: fx.Node, before: Any) -> Any:
+    """What the op makes of its operands' fake values; as before where it cannot: a `view` that is none with these
+    strides stands for a `reshape` in the user's program, which then copies."""
+    args, kwargs = fx.map_arg((node.args, node.kwargs), lambda operand: operand.meta.get("val"))
+    fakes = [leaf for leaf in _tensors(before) if hasattr(leaf, "fake_mode")]
+    if not fakes or not callable(node.target):
+        return before
+    try:
+        with fakes[0].fake_mode:
+            return node.target(*args, **kwargs)
+    except (RuntimeError, ValueError):
+        return before
+
+
+def _with_layout(value: Any, wanted: torch.memory_format | tuple[Any, ...]) -> Any:
+    """The value, its first tensor a new one in that layout, unless it has it already."""
+    first, *rest = value if isinstance(value, tuple | list) else (value,)
+    with first.fake_mode:
+        if isinstance(wanted, tuple):
+            laid_out = torch.empty_strided(first.shape, wanted, dtype=first.dtype, device=first.device)
+        else:
+            laid_out = torch.empty(first.shape, dtype=first.dtype, device=first.device, memory_format=wanted)
+    if laid_out.stride() == first.stride():
+        return value
+    return (laid_out, *rest) if isinstance(value, tuple | list) else laid_out
+
+
+def _tensors(value: Any) -> Iterable[Any]:
+    return [leaf for leaf in (value if isinstance(value, tuple | list) else (value,)) if isinstance(leaf, Tensor)]
+
+
+def _layouts(value: Any) -> list[Any]:
+    return [leaf.stride() for leaf in _tensors(value) if leaf.layout == torch.strided]

@@ -1,0 +1,80 @@
+"""Results have eager's strides, also where torch's fake tensors promise others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+CHANNELS_LAST = torch.channels_last
+
+
+def x(*sizes: int, format: torch.memory_format = torch.contiguous_format) -> Tensor:
+    return torch.randn(*sizes).to(memory_format=format)
+
+
+def batch_norm(x: Tensor) -> Tensor:
+    return functional.batch_norm(x, None, None, training=True) * 2
+
+
+def batch_norm_reshaped(x: Tensor) -> Tensor:
+    """Eager copies in `reshape`; with the strides of the fake it would not have to."""
+    return batch_norm(x.transpose(1, 2)).transpose(1, 2).reshape(-1, x.shape[-1])
+
+
+def unpool(x: Tensor) -> Tensor:
+    pooled, indices = functional.max_pool2d(x, 2, return_indices=True)
+    return functional.max_unpool2d(pooled, indices, 2)
+
+
+CASES: dict[str, tuple[Callable[[Tensor], Any], Callable[[], Tensor]]] = {
+    "roll along a dim": (lambda x: x.roll(2, 1), lambda: x(2, 3, 4, 5, format=CHANNELS_LAST)),
+    "roll of all elements": (lambda x: x.roll(2), lambda: x(2, 3, 4, 5, format=CHANNELS_LAST)),
+    "batch norm of a transposed tensor": (batch_norm, lambda: x(4, 5, 6).transpose(0, 2)),
+    "batch norm, reshaped": (batch_norm_reshaped, lambda: x(3, 5, 16)),
+    "max_unpool2d": (unpool, lambda: x(1, 2, 4, 6, format=CHANNELS_LAST)),
+    "replication pad": (
+        lambda x: functional.pad(x, (1, 2, -1, 0), "replicate"),
+        lambda: x(2, 3, 4, 5, format=CHANNELS_LAST),
+    ),
+    "zeros_like along a dim of size 1": (torch.zeros_like, lambda: x(3)[1::2]),
+    "channel shuffle": (lambda x: functional.channel_shuffle(x, 2), lambda: x(2, 4, 3, 3, format=CHANNELS_LAST)),
+}
+
+
+def with_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
+    """Result and gradient, for a leaf of the same strides."""
+    leaf = x.detach().requires_grad_()
+    result = function(leaf)
+    if not result.requires_grad:
+        return [result]
+    generator = torch.Generator().manual_seed(2)
+    seed = torch.randn(result.shape, generator=generator)
+    return [result, *torch.autograd.grad(result, [leaf], seed)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_and_gradients_have_eagers_strides(name: str) -> None:
+    torch.manual_seed(0)
+    function, make = CASES[name]
+    argument = make()
+    compiled = torch.compile(function, backend="stepwell", options={"strict": True})
+    for expected, found in zip(with_gradient(function, argument), with_gradient(compiled, argument), strict=True):
+        assert found.stride() == expected.stride()
+        torch.testing.assert_close(found, expected)
+    assert compiled(argument).stride() == function(argument).stride()
+
+
+def test_memory_is_read_in_eagers_order() -> None:
+    """The second element in memory is another one in another order of dims."""
+
+    def function(x: Tensor) -> Tensor:
+        return torch.roll(x, 1, 2).as_strided((6,), (1,))
+
+    argument = x(2, 3, 4, 5, format=CHANNELS_LAST)
+    compiled = torch.compile(function, backend="stepwell", options={"strict": True})
+    assert torch.equal(compiled(argument), function(argument))
