@@ -31,6 +31,17 @@ class HeldObject:
     name: str
 
 
+@dataclass(frozen=True)
+class ObjectInput:
+    """An FX input that is neither tensor nor number, such as a process group: known only when a call brings it."""
+
+    input: int
+
+    @property
+    def named(self) -> Named:
+        return Named("input", str(self.input))
+
+
 class CallArguments:
     """The arguments of one call: tensors become operands in the order in which they stand, the rest attributes."""
 
@@ -53,6 +64,8 @@ class CallArguments:
         for kind, class_ in _NAMED.items():
             if isinstance(argument, class_):
                 return Named(kind, str(argument).removeprefix("torch."))
+        if isinstance(argument, ObjectInput):
+            return argument.named
         return Named("object", self._name(argument))
 
     def _name(self, argument: Any) -> str:

@@ -41,7 +41,7 @@ from . import devices
 from .aten import TABLE
 from .builder import Declined, GraphBuilder, Value, WeakValue, element_for
 from .data_sizes import ASSERT, Check, DataSizes, bindings_of
-from .externs import CallArguments, HeldObject, effect_of, target_name
+from .externs import CallArguments, HeldObject, ObjectInput, effect_of, target_name
 from .scalars import number_value
 from .symbols import SizeSource, SymbolTable
 
@@ -79,7 +79,7 @@ class FunctionResult:
 
 @dataclass(frozen=True)
 class ConstantResult:
-    """An output that is a Python constant, mostly None."""
+    """An output that is a Python constant, mostly None, or by its name an input that is an object."""
 
     value: Any
 
@@ -227,8 +227,10 @@ class _Importer:
                 arguments.append(NumberInput(position))
                 element = FLOAT64 if isinstance(value, SymFloat) else element_for(torch.bool)
                 self.values[node] = WeakValue(self.builder, self._argument(tensor_type(element, ()), node.name))
-            else:
+            elif value is None or isinstance(value, SymInt | int | float | str):
                 self.values[node] = self._constant(value)
+            else:
+                self.values[node] = ObjectInput(position)
         return arguments
 
     def _argument(self, type_: Attribute, name: str) -> SSAValue:
@@ -261,7 +263,7 @@ class _Importer:
                 returned.append(value.ssa)
                 self.storages.append(numbers.setdefault(_storage(output), len(self.builder.block.args) + len(numbers)))
             else:
-                self.results.append(ConstantResult(value))
+                self.results.append(ConstantResult(value.named if isinstance(value, ObjectInput) else value))
         return returned
 
     def _argument_storages(self) -> dict[int, int]:

@@ -140,8 +140,8 @@ class PlanWriter:
 
     def unpack(self) -> None:
         """Names the inputs, drops the references in the caller's list, evaluates symbols and numbers."""
-        for source in self.arguments:
-            self.inputs[source.input] = f"input_{source.input}"
+        for position in (*(source.input for source in self.arguments), *self._object_inputs()):
+            self.inputs[position] = f"input_{position}"
         for argument, source in self._sources():
             if isinstance(source, TensorInput):
                 self.inputs[source.input] = self.define(argument, "input")
@@ -155,6 +155,14 @@ class PlanWriter:
                 self._number(argument, source)
         if "_" in self.inputs:
             self.emit("del _")
+
+    def _object_inputs(self) -> Iterator[int]:
+        """The positions of the inputs that calls and the return name as they are."""
+        for op in self.func.body.block.ops:
+            if isinstance(op, host.ExternOp | host.ReturnOp):
+                for argument in op.arguments.data.flat():
+                    if isinstance(argument, Named) and argument.kind == "input":
+                        yield int(argument.name)
 
     def _sources(self) -> Iterator[tuple[SSAValue, ArgumentSource]]:
         return zip(self.func.body.block.args, self.arguments, strict=True)
@@ -294,6 +302,8 @@ class PlanWriter:
             self.emit(f"if {name}.stride() != {strides}: {name} = {restride}({name}, {sizes}, {strides})")
 
     def named(self, named: Named) -> str:
+        if named.kind == "input":
+            return self.inputs[int(named.name)]
         return self.bind(named.name.replace(":", "_"), named_object(named, self.objects), named)
 
     def finish(self, op: host.ReturnOp) -> None:

@@ -147,13 +147,13 @@ class OperandRef:
 @dataclass(frozen=True)
 class Named:
     """A torch object by kind and name: `dtype<"float32">`, `device<"cuda:0">`, `layout<"strided">`; an `object`
-    is one without a text that the importer holds under that name."""
+    is one without a text that the importer holds under that name, an `input` that of the call at a position."""
 
     kind: str
     name: str
 
 
-NAMED_KINDS = ("dtype", "device", "layout", "memory_format", "object")
+NAMED_KINDS = ("dtype", "device", "layout", "memory_format", "object", "input")
 
 Argument: TypeAlias = OperandRef | Named | Expr | int | float | str | tuple["Argument", ...] | None
 """One argument of an ATen op: bool is among the ints, an Expr is a symbolic size, a tuple is a list."""

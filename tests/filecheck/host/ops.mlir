@@ -43,5 +43,6 @@ func.func @buffer_form(%s0: index, %x: !host.buffer<f32, (s0, 64), (64, 1)>, %z:
 func.func @definitions(%x: !host.buffer<f32, (8), (1)>) attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]} {
   // CHECK-NEXT: %n = host.extern "aten.nonzero.default"(%x) defines (s0 = size(0, 0)) : (!host.buffer<f32, (8), (1)>) -> (!host.buffer<i64, (s0, 1), (1, s0)>)
   %n = host.extern "aten.nonzero.default"(%x) defines (s0 = size(0, 0)) : (!host.buffer<f32, (8), (1)>) -> (!host.buffer<i64, (s0, 1), (1, s0)>)
-  host.return ((s0)) : () -> ()
+  // CHECK-NEXT: host.return ((s0), input<"2">) : () -> ()
+  host.return ((s0), input<"2">) : () -> ()
 }
