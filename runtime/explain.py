@@ -217,7 +217,7 @@ def _explained(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> Explain
         tuple(_short_name(op) for op in _graph_ops(modules["graph"])),
         tuple(_kernels(compiled, modules)),
         tuple(_externs(compiled.module)),
-        tuple(_splits(modules["fused"], names)),
+        tuple(_splits(_scheduled(modules), names)),
         len(stretches),
         compiled.plan.source,
         compiled.timings,
@@ -237,10 +237,16 @@ def _short_name(op: Operation) -> str:
     return op.target.data if isinstance(op, graph.ExternOp) else op.name.partition(".")[2]
 
 
+def _scheduled(modules: dict[str, ModuleOp]) -> ModuleOp:
+    """The module whose loop kernels get a schedule next: after the stage before tile, whatever the target calls it."""
+    stages = list(modules)
+    return modules[stages[stages.index("tile") - 1]]
+
+
 def _launched(modules: dict[str, ModuleOp]) -> list[tuple[loop.KernelOp | host.LaunchOp, str]]:
     """What is launched, in order: loop kernels, or launches of kernels that a pass made by itself; and the names of
     the tile kernels that they are."""
-    before = [op for op in _host_ops(modules["fused"]) if isinstance(op, loop.KernelOp | host.LaunchOp)]
+    before = [op for op in _host_ops(_scheduled(modules)) if isinstance(op, loop.KernelOp | host.LaunchOp)]
     launches = [op.kernel.root_reference.data for op in _host_ops(modules["tile"]) if isinstance(op, host.LaunchOp)]
     return list(zip(before, launches, strict=True))
 
