@@ -6,7 +6,7 @@ are kept, so that a check compares them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,26 +66,40 @@ class DataSizes:
         return expr_of(argument, self._leaf)
 
     def _leaf(self, node: fx.Node) -> Expr | None:
-        measured, measure, *dims = [node, "value"]
-        if node.target in _MEASURES:
-            measured, measure, dims = node.args[0], _MEASURES[node.target], node.args[1:]
-        for definition in self.definitions.get(measured, ()):
-            if definition == SymbolDefinition(definition.name, measure, 0, *dims):
-                return symbol(definition.name)
+        measure = _MEASURES.get(node.target)
+        defined = (
+            self._measured(node, "value") if measure is None else self._measured(node.args[0], measure, *node.args[1:])
+        )
+        if defined is not None:
+            return defined
         value = node.meta.get("val")
         return self.symbols.expr(value) if isinstance(value, SymInt | int) else None
+
+    def _measured(self, node: Any, measure: str, *dims: Any) -> Expr | None:
+        """The symbol that a call defines as that measure of its only result."""
+        for definition in self.definitions.get(node, ()):
+            if definition == SymbolDefinition(definition.name, measure, 0, *dims):
+                return symbol(definition.name)
+        return None
 
     # -- checks ----------------------------------------------------------------------------------
 
     def checks(self, node: fx.Node) -> Iterator[Check]:
         """What has to be checked once a call has run, each condition once in a graph."""
-        environment = _environment(node.meta["val"])
         for found, name in self._names.get(node, {}).items():
-            for text, condition in self._facts(found, symbol(name), environment):
-                if condition not in self._checked:
-                    self._checked.add(condition)
-                    message = self._messages.get(condition, f"Runtime assertion failed for expression {text}")
-                    yield Check(condition, message)
+            facts = self._facts(found, symbol(name), _environment(node.meta["val"]))
+            yield from self.unmade(Check(condition, self._message(condition, text)) for text, condition in facts)
+
+    def unmade(self, checks: Iterable[Check]) -> Iterator[Check]:
+        """Those that can fail and were not made before, which count as made."""
+        for check in checks:
+            if check.condition not in self._checked:
+                self._checked.add(check.condition)
+                yield check
+
+    def _message(self, condition: Expr, text: Any) -> str:
+        """What an assertion of the graph says of the condition, if there is one."""
+        return str(self._messages.get(condition, f"Runtime assertion failed for expression {text}"))
 
     def _facts(self, found: sympy.Symbol, size: Expr, environment: ShapeEnv) -> Iterator[tuple[Any, Expr]]:
         """What torch found out about a symbol and used since."""
@@ -105,19 +119,11 @@ class DataSizes:
         for definitions in self.definitions.values():
             yield from definitions
 
-    def assertion(self, node: fx.Node) -> Check | None:
-        """The check of an `_assert_scalar`, or None where it is made already or cannot fail."""
-        condition = self.expr(node.args[0])
-        if condition is None or condition in self._checked:
-            return None
-        self._checked.add(condition)
-        return Check(condition, str(node.args[1]))
-
 
 # -- where a symbol is found -------------------------------------------------------------------------
 
 _METHODS = {"size": "size", "storage_offset": "offset"}
-_MEASURES = {torch.ops.aten.sym_size.int: "size", torch.ops.aten.sym_storage_offset.default: "offset"}
+_MEASURES: dict[Any, str] = {torch.ops.aten.sym_size.int: "size", torch.ops.aten.sym_storage_offset.default: "offset"}
 """What a method of a tensor, or an op of an FX graph, measures."""
 
 

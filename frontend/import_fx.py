@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import string_at
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -325,8 +325,8 @@ class _Importer:
         result = node.meta.get("val")
         if isinstance(result, SymInt | SymFloat | SymBool | int | float) and not bindings_of(node):
             return result  # what its users make of it
-        if node.target is ASSERT and (check := self.sizes.assertion(node)) is not None:
-            return self._check(check)
+        if node.target is ASSERT and (condition := self.sizes.expr(node.args[0])) is not None:
+            return self._check(self.sizes.unmade([Check(condition, str(node.args[1]))]))
         arguments = self._argument_value(node.args)
         if node.target is operator.getitem:
             return arguments[0][arguments[1]]
@@ -367,9 +367,10 @@ class _Importer:
                 self.builder.numbers[name] = tensor.reshape(()).to(FLOAT64)
         return node.meta["val"]
 
-    def _check(self, check: Check) -> None:
-        arguments = Arguments((check.condition, check.message))
-        self.builder.append(ExternOp.make(target_name(ASSERT), (), arguments, (), effect_of(ASSERT)))
+    def _check(self, checks: Iterable[Check]) -> None:
+        for check in checks:
+            arguments = Arguments((check.condition, check.message))
+            self.builder.append(ExternOp.make(target_name(ASSERT), (), arguments, (), effect_of(ASSERT)))
 
     # -- devices ---------------------------------------------------------------------------------
 
@@ -466,8 +467,7 @@ class _Importer:
             defines,
         )
         self.builder.append(op)
-        for check in self.sizes.checks(node) if defines else ():
-            self._check(check)
+        self._check(self.sizes.checks(node))
         values = (value for value in op.results if value.type != INDEX)
 
         def take(leaf: Any) -> Any:

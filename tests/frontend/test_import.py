@@ -137,6 +137,25 @@ def test_what_torch_takes_for_granted_is_checked_where_the_size_comes_to_be() ->
             evaluate(imported, [x, torch.tensor(bad)])
 
 
+def test_an_assertion_of_the_graph_is_made_once_and_where_the_size_comes_to_be() -> None:
+    def function(x: Tensor, count: Tensor) -> Tensor:
+        n = count.item()
+        torch._check(n <= x.shape[0])
+        y = x * 2
+        torch.ops.aten._assert_scalar.default(n <= x.shape[0], "too many")
+        torch.ops.aten._assert_scalar.default(n >= 2, "too few")
+        return y[:n] + 1
+
+    imported = import_function(function, torch.randn(6), torch.tensor(3))
+    assert len(checks(imported)) == len(set(checks(imported)))
+    assert all("s0" in condition for condition in checks(imported))
+    ops = list(op_names(imported))
+    assert ops.index("mul") > max(position for position, name in enumerate(ops[:3]) if name == "extern")
+    for bad, message in ((7, "too many"), (1, "too few")):
+        with pytest.raises(RuntimeError, match=message):
+            evaluate(imported, [torch.randn(6), torch.tensor(bad)])
+
+
 def test_a_size_that_must_be_a_number_is_compared_with_it() -> None:
     def function(x: Tensor, count: Tensor) -> Tensor:
         n = count.item()
