@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...ir import loop
+from ...ir.expr import Expr, dim
 from .accesses import all_ops
 
 
@@ -55,16 +56,30 @@ def slice_of(value: SSAValue, nest: Operation) -> list[Operation]:
     return [op for op in nest.walk() if op in needed and not any(other.is_ancestor(op) for other in needed - {op})]
 
 
-def has_plain_place(read: loop.ReadOp, writer: loop.WriteOp, nest: Operation) -> bool:
-    """Whether the indices of the nest at which an element was written follow from those at which it is read."""
-    for written, wanted in zip(writer.map.results, read.map.results, strict=True):
-        index = None if written.as_dim is None else writer.indices[written.as_dim]
-        if index is not None and is_index_in(index, nest):
-            continue
-        source = None if wanted.as_dim is None else read.indices[wanted.as_dim]
-        if source is not index or (index is None and written != wanted):
-            return False
-    return True
+def places(read: loop.ReadOp, writer: loop.WriteOp, nest: Operation) -> dict[SSAValue, Expr] | None:
+    """The indices of the nest at which an element was written, over the indices at which it is read.
+
+    None where they do not follow: written at other places than plain indices, or read at others than were written.
+    """
+    found: dict[SSAValue, Expr] = {}
+    if writer.map.results == read.map.results:
+        pairs = [(index, dim(position)) for position, index in enumerate(writer.indices)]
+    else:
+        pairs = []
+        shape = read.source.type.get_shape()  # type: ignore[attr-defined]
+        for written, wanted, size in zip(writer.map.results, read.map.results, shape, strict=True):
+            if size == 1:
+                continue
+            if written.as_dim is not None:
+                pairs.append((writer.indices[written.as_dim], wanted))
+            elif written != wanted or written.dims:
+                return None
+    for index, place in pairs:
+        if is_index_in(index, nest):
+            found[index] = place
+        elif place.as_dim is None or read.indices[place.as_dim] is not index:
+            return None
+    return found
 
 
 def can_remake(read: loop.ReadOp, writes: list[loop.WriteOp]) -> bool:
@@ -77,7 +92,7 @@ def can_remake(read: loop.ReadOp, writes: list[loop.WriteOp]) -> bool:
     inside = all(is_index_in(index, nest) or not isinstance(index.owner, Operation) for index in writer.indices)
     scalars = not any(isinstance(op, loop.NestOp) for op in ops)
     carried = any(isinstance(parent, loop.ForOp) for parent in parents(writer, nest))
-    return inside and scalars and not carried and has_plain_place(read, writer, nest)
+    return inside and scalars and not carried and places(read, writer, nest) is not None
 
 
 def parents(op: Operation, last: Operation) -> list[Operation]:
@@ -91,4 +106,4 @@ def parents(op: Operation, last: Operation) -> list[Operation]:
     return found
 
 
-__all__ = ["can_remake", "has_plain_place", "is_index_in", "nest_beside", "slice_of", "writers_of"]
+__all__ = ["can_remake", "nest_beside", "places", "slice_of", "writers_of"]

@@ -17,7 +17,7 @@ from ...ir import loop, tile
 from ...ir.errors import LoweringError
 from ...ir.expr import ONE, ZERO, Expr
 from ...ir.tile.ops import INDEX
-from ..analysis.remaking import can_remake, is_index_in, nest_beside, slice_of, writers_of
+from ..analysis.remaking import can_remake, nest_beside, places, slice_of, writers_of
 from ..schedule.choose import leaf_lane
 from ..schedule.grid_plan import SHORT_EXTENT, GridPlan, power_of_two
 from ..schedule.model import KernelModel, is_leaf
@@ -242,15 +242,12 @@ class GridNests:
         """Gives the indices of a writer the values at which a read looks."""
         builder = self.builder
         found: list[tuple[SSAValue, SSAValue, Run | None]] = []
-        for written, wanted in zip(writer.map.results, read.map.results, strict=True):
-            source = None if wanted.as_dim is None else read.indices[wanted.as_dim]
-            index = None if written.as_dim is None else writer.indices[written.as_dim]
-            if index is None or not is_index_in(index, nest):
-                continue
+        for index, place in (places(read, writer, nest) or {}).items():
+            source = None if place.as_dim is None else read.indices[place.as_dim]
             if source in builder.runs:
                 found.append((index, builder.values[source], builder.runs[source]))
             else:
-                found.append((index, builder.position(list(read.indices), wanted), None))
+                found.append((index, builder.position(list(read.indices), place), None))
         for index, value, run in found:
             builder.runs.pop(index, None)
             builder.values[index] = value

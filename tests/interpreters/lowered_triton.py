@@ -24,11 +24,16 @@ def context() -> Context:
     return made
 
 
-def lowered(text: str, *passes: str) -> ModuleOp:
-    """The module after passes for that target, verified after each."""
-    module = Parser(context(), text).parse_module()
+def lower(module: ModuleOp, *passes: str) -> None:
+    """Runs passes for that target, and verifies after each."""
     module.attributes[TARGET] = TargetAttr(H100)
     for name in passes:
         make_pass(name).apply(context(), module)
         module.verify()
+
+
+def lowered(text: str, *passes: str) -> ModuleOp:
+    """The module after passes for that target."""
+    module = Parser(context(), text).parse_module()
+    lower(module, *passes)
     return module

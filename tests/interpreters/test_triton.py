@@ -102,3 +102,38 @@ def test_axes_of_equal_width_stay_apart() -> None:
     x, n = torch.randn(16, generator=torch.Generator().manual_seed(0)), torch.arange(16.0)
     (found,) = run(lowered(SQUARE, *TO_TRITON), x)
     assert_same(found, (x[:, None] - x) * (n[:, None] - n))
+
+
+COMPUTED_PLACES = """
+func.func @main(%x: tensor<8x16xf32>) -> (tensor<8x4x4xf32>, tensor<8x16xf32>) {
+  %y, %z = loop.kernel "places" outs(%a : memref<8x4x4xf32>, %b : memref<8x16xf32>) -> tensor<8x4x4xf32>, tensor<8x16xf32> {
+    loop.parallel (%i) to (8) {
+      %s = loop.reduce (%j) to (16) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<8x16xf32>
+        %w = arith.addf %v, %v : f32
+        loop.write %w, %a[%i, %j floordiv 4, %j mod 4] : memref<8x4x4xf32>
+        loop.yield %w : f32
+      }
+      loop.parallel (%k) to (16) {
+        %u = loop.read %a[%i, %k floordiv 4, %k mod 4] : memref<8x4x4xf32>
+        %d = arith.subf %u, %s : f32
+        loop.write %d, %b[%i, %k] : memref<8x16xf32>
+      }
+    }
+  }
+  func.return %y, %z : tensor<8x4x4xf32>, tensor<8x16xf32>
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("other_place", [False, True])
+def test_what_was_written_at_a_computed_place_is_found_there(other_place: bool) -> None:
+    text = COMPUTED_PLACES
+    if other_place:
+        text = text.replace("%k floordiv 4, %k mod 4", "%k mod 4, %k floordiv 4")
+    x = torch.randint(0, 9, (8, 16), generator=torch.Generator().manual_seed(0)).float()
+    doubled = 2 * x
+    read = doubled.view(8, 4, 4).mT.reshape(8, 16) if other_place else doubled
+    written, found = run(lowered(text, *TO_TRITON), x)
+    assert_same(written, doubled.view(8, 4, 4))
+    assert_same(found, read - doubled.sum(1, keepdim=True))
