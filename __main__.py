@@ -26,7 +26,7 @@ def stepwell() -> None:
 @app.command()
 def demo(
     steps: Annotated[int, typer.Option(min=1, help="Training steps of each backend.")] = 30,
-    device: Annotated[str, typer.Option(help="Where to train: cpu, or cuda once that exists.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda or cuda:1.")] = "cpu",
 ) -> None:
     """Train a small network in eager, Inductor and Stepwell, and show what was compiled."""
     from .runtime.demo import demo as run_demo

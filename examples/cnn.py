@@ -1,11 +1,12 @@
 """Trains a small CNN with batch norm, then runs it in inference mode, eagerly and compiled.
 
-python examples/cnn.py
+python examples/cnn.py [cuda]
 """
 
 from __future__ import annotations
 
 import copy
+import sys
 
 import torch
 from torch import nn
@@ -22,7 +23,7 @@ def make_model() -> nn.Module:
 def train_and_predict(model: nn.Module, *, compiled: bool) -> torch.Tensor:
     """The logits after three steps of SGD; batch norm's running statistics are updated on the way."""
     run = torch.compile(model, backend="stepwell") if compiled else model
-    generator = torch.Generator().manual_seed(1)
+    generator = torch.Generator(torch.get_default_device()).manual_seed(1)
     images = torch.randn(8, 3, 32, 32, generator=generator)
     labels = torch.randint(0, 10, (8,), generator=generator)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -36,7 +37,8 @@ def train_and_predict(model: nn.Module, *, compiled: bool) -> torch.Tensor:
     return logits
 
 
-def main() -> None:
+def main(device: str = "cpu") -> None:
+    torch.set_default_device(device)
     torch.manual_seed(0)
     model = make_model()
     eager = train_and_predict(copy.deepcopy(model), compiled=False)
@@ -46,4 +48,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -1,11 +1,12 @@
 """Trains two GPT-style blocks for a few steps, eagerly and compiled, and compares the losses.
 
-python examples/gpt_block.py
+python examples/gpt_block.py [cuda]
 """
 
 from __future__ import annotations
 
 import copy
+import sys
 
 import torch
 from torch import nn
@@ -56,7 +57,7 @@ def train(model: nn.Module, *, compiled: bool) -> list[float]:
     """Losses of a few Adam steps on one batch."""
     step = torch.compile(model, backend="stepwell") if compiled else model
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    generator = torch.Generator().manual_seed(1)
+    generator = torch.Generator(torch.get_default_device()).manual_seed(1)
     ids = torch.randint(0, VOCABULARY, (BATCH, LENGTH + 1), generator=generator)
     losses = []
     for _ in range(STEPS):
@@ -68,7 +69,8 @@ def train(model: nn.Module, *, compiled: bool) -> list[float]:
     return losses
 
 
-def main() -> None:
+def main(device: str = "cpu") -> None:
+    torch.set_default_device(device)
     torch.manual_seed(0)
     model = Model()
     eager = train(copy.deepcopy(model), compiled=False)
@@ -79,4 +81,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

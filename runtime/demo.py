@@ -23,13 +23,15 @@ from torch.nn import functional
 
 from ..ir.errors import BackendError
 from .explain import Explanation, explain
+from .torch_backend import SERVED
 
 BATCH, FEATURES, HIDDEN, TARGETS = 256, 64, 128, 16
 WARM_UP_CALLS = 3
+CPU = torch.device("cpu")
 TOLERANCE = 1e-5
 """Greatest relative difference between final losses."""
 
-LEXERS = {"graph": "text", "loop": "text", "tile": "text", "llvm": "llvm", "asm": "gas"}
+LEXERS = {"llvm": "llvm", "asm": "gas"}
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -69,6 +71,7 @@ class Contender:
         start = perf_counter()
         for call in range(WARM_UP_CALLS):
             self.loss(x, y).backward()
+            finish(x.device)
             if call == 0:
                 self.first_call = perf_counter() - start
         self.optimizer.zero_grad()
@@ -80,12 +83,19 @@ class Contender:
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad()
+        finish(x.device)
         self.steps.append(perf_counter() - start)
         self.losses.append(loss.item())
 
 
+def finish(device: torch.device) -> None:
+    """Waits for what a GPU still has to do."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def has_cpp_compiler() -> bool:
-    """Whether Inductor can compile for a CPU here."""
+    """Whether Inductor can compile here: for a GPU, too, it makes its launchers with one."""
     return any(map(which, (os.environ.get("CXX", "g++"), "clang++")))
 
 
@@ -93,10 +103,11 @@ def default_backends() -> list[str]:
     return ["eager", *(["inductor"] if has_cpp_compiler() else []), "stepwell"]
 
 
-def train(backends: Iterable[str], steps: int) -> list[Contender]:
+def train(backends: Iterable[str], steps: int, place: torch.device = CPU) -> list[Contender]:
     """Train equal copies of the model on equal data, one step of each backend in turn."""
     torch.manual_seed(0)
-    model, x, y = make_model(), torch.randn(BATCH, FEATURES), torch.randn(BATCH, TARGETS)
+    model = make_model().to(place)
+    x, y = torch.randn(BATCH, FEATURES).to(place), torch.randn(BATCH, TARGETS).to(place)
     contenders = [_contender(name, deepcopy(model)) for name in backends]
     for contender in contenders:
         contender.warm_up(x, y)
@@ -138,21 +149,29 @@ def stages(explanation: Explanation) -> Group:
     )
 
 
+def place_for(device: str) -> torch.device:
+    """The device of that name; raises BackendError for one on which nothing can be trained."""
+    try:
+        place = torch.device(device)
+    except RuntimeError:
+        place = None
+    if place is None or place.type not in SERVED:
+        raise BackendError("--device", expected=" or ".join(SERVED), got=device)
+    if place.type == "cuda" and not torch.cuda.is_available():
+        hint = "this torch is built for the CPU, or no driver is installed"
+        raise BackendError("--device", expected="a GPU that torch can use", got="none", hint=hint)
+    return place
+
+
 def demo(steps: int = 30, device: str = "cpu", console: Console | None = None) -> None:
     """Print losses and times of each backend, then what Stepwell compiled; raises where losses differ."""
-    if device != "cpu":
-        raise BackendError(
-            f"--device {device}",
-            expected="cpu",
-            got=device,
-            hint="the way from tile IR to GPU code through Triton is missing: this release compiles for CPUs only",
-        )
+    place = place_for(device)
     console = console or Console()
-    contenders = train(default_backends(), steps)
+    contenders = train(default_backends(), steps, place)
     console.print(results(contenders))
     if (difference := disagreement(contenders)) > TOLERANCE:
         raise BackendError("demo", expected=f"final losses within {TOLERANCE:g} of eager's", got=f"{difference:.2g}")
-    x, y = torch.randn(BATCH, FEATURES), torch.randn(BATCH, TARGETS)
-    explanation = explain(loss_of(make_model()), x, y)
+    x, y = torch.randn(BATCH, FEATURES, device=place), torch.randn(BATCH, TARGETS, device=place)
+    explanation = explain(loss_of(make_model().to(place)), x, y)
     console.print(explanation)
     console.print(stages(explanation))

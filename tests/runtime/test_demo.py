@@ -37,9 +37,21 @@ def test_the_demo_shows_losses_counts_and_every_level(monkeypatch: pytest.Monkey
         assert word in text
 
 
-def test_cuda_is_refused_with_what_is_missing() -> None:
-    command = [sys.executable, "-m", "stepwell", "demo", "--device", "cuda"]
+@pytest.mark.parametrize(
+    ("device", "complaint"),
+    [
+        ("meta", "--device: expected cpu or cuda, got meta"),
+        ("nowhere", "--device: expected cpu or cuda, got nowhere"),
+        pytest.param(
+            "cuda",
+            "--device: expected a GPU that torch can use, got none",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU"),
+        ),
+    ],
+)
+def test_a_device_that_cannot_train_is_refused(device: str, complaint: str) -> None:
+    command = [sys.executable, "-m", "stepwell", "demo", "--device", device]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("stepwell: --device cuda: expected cpu, got cuda; the way from tile IR to GPU")
+    assert done.stderr.startswith(f"stepwell: {complaint}")
     assert "Traceback" not in done.stderr
