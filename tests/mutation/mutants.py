@@ -105,7 +105,7 @@ def mutants_of(source: Source, node: ast.AST) -> Iterator[Mutant]:
             yield source.mutant("condition dropped", value, (value, neutral))
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ORDERED) and not is_text(node):
         yield swapped(source, node, node.left, node.right)
-    elif isinstance(node, ast.Call):
+    elif isinstance(node, ast.Call) and not is_question_of_type(node):
         positional = [argument for argument in node.args if not isinstance(argument, ast.Starred)]
         for first, second in pairwise(positional):
             if source.text_of(first) != source.text_of(second):
@@ -117,6 +117,11 @@ def mutants_of(source: Source, node: ast.AST) -> Iterator[Mutant]:
 
 def swapped(source: Source, node: ast.expr, first: ast.expr, second: ast.expr) -> Mutant:
     return source.mutant("swapped", node, (first, source.text_of(second)), (second, source.text_of(first)))
+
+
+def is_question_of_type(node: ast.Call) -> bool:
+    """Whether the call is of `isinstance`, which no test needs to tell from its reverse."""
+    return isinstance(node.func, ast.Name) and node.func.id == "isinstance"
 
 
 def is_text(node: ast.BinOp) -> bool:
