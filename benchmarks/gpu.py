@@ -55,7 +55,7 @@ def device_seconds(call: Call, calls: int) -> float:
         call()
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) / 1e3 / calls
+    return float(start.elapsed_time(end)) / 1e3 / calls
 
 
 def host_seconds(call: Call) -> float:

@@ -118,7 +118,7 @@ def training(make: Callable[[], nn.Module], *shape: int, dtype: torch.dtype = to
 
         def run() -> Tensor:
             loss: Tensor = loss_of(x)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimizer.step()
             optimizer.zero_grad()
             return loss.detach()

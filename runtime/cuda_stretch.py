@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import torch
@@ -60,9 +61,7 @@ class CudaStretchCall:
         used = tuple(codes[run.kernel_name] for run in op.runs)
         grids = [code.programs(run) for run, code in zip(op.runs, used, strict=True)]
         needed = [grid * code.kernel.cubin.scratch_bytes for grid, code in zip(grids, used, strict=True)]
-        scratch_bytes = ZERO
-        for size in needed:
-            scratch_bytes = maximum(scratch_bytes, size)
+        scratch_bytes = reduce(maximum, [size for size in needed if size != ZERO] or [ZERO])
         slots = _slots(op.runs, grids, _errors(used), scratch_bytes)
         launches = [_launch(*parts, slots) for parts in zip(op.runs, used, grids, strict=True)]
         return CudaStretchCall(_native(slots, launches, used), tuple(slots.arguments), used, scratch_bytes)

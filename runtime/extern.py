@@ -73,6 +73,22 @@ def tensors_of(results: Any) -> list[Tensor]:
     return [value for value in leaves_of(results) if isinstance(value, Tensor)]
 
 
+def tensors_like(results: Any, wanted: Sequence[tuple[torch.dtype, int]]) -> list[Tensor | None]:
+    """The tensors among the results, one for each wanted type and rank; None where the operator left one out that its
+    meta function promised, as attention does with what only a backward needs."""
+    found = tensors_of(results)
+    if len(found) == len(wanted):
+        return [*found]
+    left = iter(found)
+    value = next(left, None)
+    fitted: list[Tensor | None] = []
+    for dtype, rank in wanted:
+        fits = value is not None and value.dtype == dtype and value.ndim == rank
+        fitted.append(value if fits else None)
+        value = next(left, None) if fits else value
+    return fitted
+
+
 def leaves_of(results: Any) -> list[Tensor | int]:
     """The tensors and the integers among the results of an operator."""
     flat = results if isinstance(results, (list, tuple)) else (results,)

@@ -29,7 +29,7 @@ from ..ir.expr import ZERO
 from ..ir.graph.attributes import Named
 from ..ir.locations import location_text
 from ..ir.shapes import SymbolDefinition, symbol_ranges
-from .extern import DIRECT, constant_tensor, leaves_of, named_object, resolve, result_shape, tensors_of, with_strides
+from .extern import DIRECT, constant_tensor, leaves_of, named_object, resolve, result_shape, tensors_like, with_strides
 from .memory import MIN_POOLED_BYTES, POOL, Pool
 from .python_text import Names, argument_text, expr_text, list_text, sizes_text, tuple_text
 from .stretch import KernelCode, StretchCall, raise_error, separate
@@ -281,7 +281,8 @@ class PlanWriter:
         for definition in definitions_of(op):
             self.emit(f"{definition.name} = {_definition_text(definition, results[definition.result])}")
         for value in op.results:
-            self.keep_promise(value)
+            if any(not isinstance(use.operation, host.FreeOp) for use in value.uses):
+                self.keep_promise(value)
 
     def _assignment(self, op: host.ExternOp, results: Sequence[str], call: str) -> str:
         if not results:
@@ -290,7 +291,9 @@ class PlanWriter:
             return f"{list_text(results)} = {self.bind('leaves_of', leaves_of)}({call})"
         shape = result_shape(op.target.data, len(results))
         if shape == "mixed":
-            call = f"{self.bind('tensors_of', tensors_of)}({call})"
+            types = [value.type for value in op.results]
+            wanted = [f"({self.dtype(t)}, {len(t.sizes)})" for t in types if isinstance(t, host.BufferType)]
+            call = f"{self.bind('tensors_like', tensors_like)}({call}, {tuple_text(wanted)})"
         return f"{results[0] if shape == 'one' else list_text(results)} = {call}"
 
     def keep_promise(self, value: SSAValue) -> None:

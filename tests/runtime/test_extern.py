@@ -9,7 +9,7 @@ import torch
 
 from stepwell.ir.errors import BackendError
 from stepwell.ir.graph.attributes import Named
-from stepwell.runtime.extern import DIRECT, draw_seed, named_object, resolve, result_shape, tensors_of
+from stepwell.runtime.extern import DIRECT, draw_seed, named_object, resolve, result_shape, tensors_like, tensors_of
 
 
 def test_operators_and_functions_are_found_by_name() -> None:
@@ -65,3 +65,10 @@ def test_seeds_come_from_torchs_generator() -> None:
     torch.manual_seed(3)
     assert torch.equal(first, torch.ops.stepwell.seed(torch.device("cpu")))
     assert first != second
+
+
+def test_a_promised_tensor_may_be_left_out() -> None:
+    x, number = torch.ones(2, 3), torch.ones((), dtype=torch.int64)
+    wanted = ((torch.float32, 2), (torch.float32, 1), (torch.int64, 0))
+    assert [id(value) for value in tensors_like((x, None, 5, number), wanted)] == [id(x), id(None), id(number)]
+    assert tensors_like((x, number), wanted[::2]) == [x, number]
