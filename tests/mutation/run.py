@@ -68,6 +68,10 @@ class Case:
     mutant: Mutant
 
     @property
+    def name(self) -> str:
+        return f"{self.path}:{self.mutant.summary}"
+
+    @property
     def tests(self) -> tuple[str, ...]:
         return next(tests for start, tests in TESTS if self.path.startswith(start))
 
@@ -93,26 +97,28 @@ class Laboratory:
         self.timeout = timeout
         self.environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
 
-    def dies(self, case: Case) -> bool:
-        """Whether a test fails, or no longer ends."""
-        path = self.copy / case.path
-        original = path.read_text()
-        path.write_text(case.mutant.text)
+    def passes(self, test: str, case: Case | None = None) -> bool:
+        """Whether tests pass, in time, with a mutant or without."""
+        path = None if case is None else self.copy / case.path
+        original = "" if path is None else path.read_text()
         try:
-            return not self.passes(case.tests)
+            if case is not None and path is not None:
+                path.write_text(case.mutant.text)
+            return self.run(test)
         finally:
-            path.write_text(original)
+            if path is not None:
+                path.write_text(original)
 
-    def passes(self, tests: Sequence[str]) -> bool:
+    def run(self, test: str) -> bool:
         options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow"]
-        limited = ["timeout", str(self.timeout), sys.executable, "-m", "pytest", *options, *tests]
+        limited = ["timeout", str(self.timeout), sys.executable, "-m", "pytest", *options, test]
         done = subprocess.run([*self.launcher, *limited], cwd=self.copy, env=self.environment, capture_output=True)
         return done.returncode == 0
 
 
 class Log:
-    """What is known from earlier runs, a line of JSON each, so that a run that was stopped goes on; kept in a file
-    where one is given."""
+    """Which tests passed, by themselves and with which mutant: a line of JSON each, in a file where one is given, so that
+    a run that was stopped goes on."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -127,17 +133,24 @@ class Log:
 
 
 def examine(laboratory: Laboratory, chosen: Sequence[Case], log: Log) -> Iterator[tuple[Case, bool]]:
-    """Each case and whether it dies, as soon as that is known; refuses tests that fail without a mutant."""
+    """Each case and whether it dies, as soon as that is known."""
     for case in chosen:
-        key, tests = f"{case.path}:{case.mutant.summary}", " ".join(case.tests)
-        if key not in log.known:
-            if tests not in log.known:
-                log.note(tests, laboratory.passes(case.tests))
-            if not log.known[tests]:
-                sys.exit(f"expected tests that pass before anything is changed, got a failure of pytest {tests}")
-            log.note(key, laboratory.dies(case))
-            print("killed  " if log.known[key] else "SURVIVED", key, flush=True)
-        yield case, log.known[key]
+        dies = not all(survives(laboratory, case, test, log) for test in case.tests)
+        print("killed  " if dies else "SURVIVED", case.name, flush=True)
+        yield case, dies
+
+
+def survives(laboratory: Laboratory, case: Case, test: str, log: Log) -> bool:
+    """Whether tests pass with a mutant; refuses tests that fail without one."""
+    key = f"{case.name} @ {test}"
+    if key not in log.known:
+        passes = laboratory.passes(test, case)
+        if not passes and not log.known.get(test, False):
+            log.note(test, laboratory.passes(test))
+            if not log.known[test]:
+                sys.exit(f"expected tests that pass before anything is changed, got a failure of pytest {test}")
+        log.note(key, passes)
+    return log.known[key]
 
 
 def report(results: Sequence[tuple[Case, bool]]) -> str:
@@ -168,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = cases(options.modules)
     chosen = found if options.sample is None else random.Random(options.seed).sample(found, options.sample)
     if options.list:
-        print("\n".join(f"{case.path}:{case.mutant.summary}" for case in chosen))
+        print("\n".join(case.name for case in chosen))
         return
     with tempfile.TemporaryDirectory() as folder:
         laboratory = Laboratory(Path(folder), options.launcher, options.timeout)
