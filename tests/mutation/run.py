@@ -111,14 +111,19 @@ class Laboratory:
 
     def run(self, test: str) -> bool:
         options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow"]
-        limited = ["timeout", str(self.timeout), sys.executable, "-m", "pytest", *options, test]
-        done = subprocess.run([*self.launcher, *limited], cwd=self.copy, env=self.environment, capture_output=True)
+        command = [*self.launcher, sys.executable, "-m", "pytest", *options, test]
+        try:
+            done = subprocess.run(
+                command, cwd=self.copy, env=self.environment, capture_output=True, timeout=self.timeout
+            )
+        except subprocess.TimeoutExpired:
+            return False
         return done.returncode == 0
 
 
 class Log:
-    """Which tests passed, by themselves and with which mutant: a line of JSON each, in a file where one is given, so that
-    a run that was stopped goes on."""
+    """Which tests passed, by themselves and with which mutant: a line of JSON each, in a file where one is given, so
+    that a run that was stopped goes on."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
