@@ -117,7 +117,7 @@ def constant_tensor(value: DataAttr, sizes: Sequence[int]) -> Tensor:
         return torch.frombuffer(bytearray(value.data.data), dtype=dtype).reshape(tuple(sizes))
 
 
-def with_strides(tensor: Tensor, sizes: Sequence[int], strides: Sequence[int]) -> Tensor:
-    """A copy with the strides that the operator's meta function promised and the operator itself did not keep."""
-    promised = torch.empty_strided(sizes, strides, dtype=tensor.dtype, device=tensor.device)
+def as_promised(tensor: Tensor, sizes: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """A copy with the strides and type that the operator's meta function promised and the operator did not keep."""
+    promised = torch.empty_strided(sizes, strides, dtype=dtype, device=tensor.device)
     return promised.copy_(tensor)

@@ -29,7 +29,7 @@ from ..ir.expr import ZERO
 from ..ir.graph.attributes import Named
 from ..ir.locations import location_text
 from ..ir.shapes import SymbolDefinition, symbol_ranges
-from .extern import DIRECT, constant_tensor, leaves_of, named_object, resolve, result_shape, tensors_like, with_strides
+from .extern import DIRECT, as_promised, constant_tensor, leaves_of, named_object, resolve, result_shape, tensors_like
 from .memory import MIN_POOLED_BYTES, POOL, Pool
 from .python_text import Names, argument_text, expr_text, list_text, sizes_text, tuple_text
 from .stretch import KernelCode, StretchCall, raise_error, separate
@@ -297,12 +297,13 @@ class PlanWriter:
         return f"{results[0] if shape == 'one' else list_text(results)} = {call}"
 
     def keep_promise(self, value: SSAValue) -> None:
-        """Later code was made for the strides that the fake tensor had."""
+        """Later code was made for the strides and the type that the fake tensor had."""
         type_, name = value.type, self.values[value]
-        if isinstance(type_, host.BufferType) and type_.strides:
-            strides, sizes = sizes_text(type_.strides), sizes_text(type_.sizes)
-            restride = self.bind("with_strides", with_strides)
-            self.emit(f"if {name}.stride() != {strides}: {name} = {restride}({name}, {sizes}, {strides})")
+        if isinstance(type_, host.BufferType):
+            strides, sizes, dtype = sizes_text(type_.strides), sizes_text(type_.sizes), self.dtype(type_)
+            broken = f"{name}.stride() != {strides} or " if type_.strides else ""
+            keep = self.bind("as_promised", as_promised)
+            self.emit(f"if {broken}{name}.dtype is not {dtype}: {name} = {keep}({name}, {sizes}, {strides}, {dtype})")
 
     def named(self, named: Named) -> str:
         if named.kind == "input":

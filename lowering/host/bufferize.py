@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...ir import graph, host
+from ...ir.dtypes import element_of, is_native
 from ...ir.errors import LoweringError
 from ...ir.expr import Expr, symbol
 from ...ir.graph.attributes import Arguments, OperandRef
@@ -111,7 +112,7 @@ class Bufferizer:
         """`graph.extern → host.extern`, in its `out=` form where there is one that needs no copy."""
         assert isinstance(op, graph.ExternOp)
         target, arguments, inputs = op.target.data, op.arguments.data, self._of(op.inputs)
-        if target in OUT_VARIANTS:
+        if target in OUT_VARIANTS and is_native(element_of(op.results[0].type)):
             self._compute_into(OUT_VARIANTS[target], inputs, arguments, op)
             return
         types = [buffer_type(result.type) if is_memory(result) else result.type for result in op.results]

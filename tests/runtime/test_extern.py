@@ -72,3 +72,25 @@ def test_a_promised_tensor_may_be_left_out() -> None:
     wanted = ((torch.float32, 2), (torch.float32, 1), (torch.int64, 0))
     assert [id(value) for value in tensors_like((x, None, 5, number), wanted)] == [id(x), id(None), id(number)]
     assert tensors_like((x, number), wanted[::2]) == [x, number]
+
+
+def test_results_of_another_type_than_promised_are_converted() -> None:
+    """torch's meta function promises f32 statistics where the operator gives those of bf16."""
+    torch.manual_seed(0)
+    x, weight, bias, mean, variance = (torch.rand(sizes).bfloat16() for sizes in ((4, 5, 6), 5, 5, 5, 5))
+
+    def function(mean: torch.Tensor, variance: torch.Tensor) -> None:
+        torch.ops.aten._batch_norm_with_update(x, weight, bias, mean, variance, 0.5, 0.1)
+
+    expected, found = ((mean.clone(), variance.clone()) for _ in range(2))
+    function(*expected)
+    torch.compile(function, backend="stepwell", options={"strict": True})(*found)
+    assert torch.equal(found[0], expected[0])
+    assert torch.equal(found[1], expected[1])
+
+
+def test_a_product_of_complex_matrices_is_eagers() -> None:
+    torch.manual_seed(0)
+    x, y = torch.randn(3, 4, dtype=torch.complex64), torch.randn(4, 5, dtype=torch.complex64)
+    compiled = torch.compile(torch.mm, backend="stepwell", options={"strict": True})
+    assert torch.equal(compiled(x, y), x @ y)
