@@ -39,7 +39,7 @@ softcap.register_fake(torch.empty_like)
 
 
 def _backward(context: Any, gradient: Tensor) -> Tensor:
-    (result,) = context.saved_tensors
+    result: Tensor = context.saved_tensors[0]
     return gradient * (1 - (result / CAP) ** 2)
 
 

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 import stepwell
-from stepwell.ir import loop
+from stepwell.ir import loop, tile
 from stepwell.ir.expr import ONE
 from stepwell.ir.target import target_of
 from stepwell.lowering.convert.loop_to_tile import KernelConverter, replace_by_launch
@@ -58,8 +58,8 @@ def norms(x: Tensor) -> Tensor:
 
 def grids(x: Tensor) -> dict[str, str]:
     """The programs of each kernel."""
-    found = stepwell.explain(norms, x).kernels
-    return {kernel.name: str(kernel.compiled.op.grid_size) for kernel in found}
+    ops = [kernel.compiled.op for kernel in stepwell.explain(norms, x).kernels]
+    return {op.sym_name.data: str(op.grid_size) for op in ops if isinstance(op, tile.KernelOp)}
 
 
 def main() -> None:

@@ -159,7 +159,7 @@ def backend_of(settings: Settings) -> Backend | None:
     """The backend that the settings name; None for the CPU backend."""
     if not isinstance(settings.backend, str):
         return settings.backend
-    known = {"cpu": None, **plugins.load("stepwell.backends")}
+    known: dict[str, Backend | None] = {"cpu": None, **plugins.load("stepwell.backends")}
     if settings.backend not in known:
         raise OptionError("backend", expected=f"one of {', '.join(known)}", got=repr(settings.backend))
     return known[settings.backend]
