@@ -234,10 +234,14 @@ class Planner:
 
     def rows(self, points: Expr, least: int) -> Expr:
         """Rows of a program: enough to be worth it, and so many that there are not many more programs than needed."""
-        most = 2 * max(ENOUGH_PROGRAMS, 2 * self.target.cores)
         if points.is_constant:
-            return const(max(1, min(max(least, -(-points.constant // most)), points.constant)))
-        return maximum(ceildiv(points, most), least)
+            return const(max(1, min(max(least, -(-points.constant // self.most_programs)), points.constant)))
+        return maximum(ceildiv(points, self.most_programs), least)
+
+    @property
+    def most_programs(self) -> int:
+        """So many balance well; each more begins its loops anew."""
+        return 2 * max(ENOUGH_PROGRAMS, 2 * self.target.cores)
 
     def packed(self, nest: loop.ParallelOp, lane: int, crossed: int) -> tuple[Access, ...]:
         """The reads that can be transposed on their way: along both dims by a tile's side at least, and unguarded."""
@@ -283,8 +287,8 @@ class Planner:
         assert lane is not None
         extent = self.hints.size(nest.sizes[lane])
         per_index = max(self.model.work // max(extent, 1), 1)
-        least = -(-PROGRAM_WORK // per_index)
-        chunk = -(-max(least, 1) // width) * width
+        least = max(-(-PROGRAM_WORK // per_index), -(-extent * points // self.most_programs))
+        chunk = -(-least // width) * width
         known_small = nest.sizes[lane].is_constant and chunk >= extent
         return None if known_small else chunk
 

@@ -6,11 +6,13 @@ Programs also run as several threads would take them; no kernel may write outsid
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pytest
 import torch
 
+from stepwell.backends.cpu.target import host_target
 from stepwell.tests.lowering import schedule_cases as cases
 from stepwell.tests.lowering.compiled import Compiled
 from stepwell.tests.lowering.schedule_cases import Case
@@ -109,6 +111,16 @@ def test_a_compiled_kernel_serves_all_sizes() -> None:
         results, error = compiled.run(case.inputs, case.symbols, 2)
         assert error == (0, 0)
         case.check(results)
+
+
+@pytest.mark.parametrize(("rows", "columns", "least"), [(1021, 1031, 32), (65536, 64, 32), (40, 40, 1)])
+def test_a_chain_takes_enough_programs_and_few_more(rows: int, columns: int, least: int) -> None:
+    """Enough to balance on any number of threads; each begins its loops anew."""
+    case = cases.chain(rows, columns)
+    target = replace(host_target(), cores=2)
+    compiled = Compiled(case.text, target)
+    calls, *_ = compiled.bind(case.inputs)
+    assert [least <= call.grid <= 2 * least for call in calls] == [True]
 
 
 def test_large_sums_are_as_accurate_as_torch() -> None:
