@@ -113,14 +113,14 @@ def test_a_compiled_kernel_serves_all_sizes() -> None:
         case.check(results)
 
 
-@pytest.mark.parametrize(("rows", "columns", "least"), [(1021, 1031, 32), (65536, 64, 32), (40, 40, 1)])
-def test_a_chain_takes_enough_programs_and_few_more(rows: int, columns: int, least: int) -> None:
+@pytest.mark.parametrize(("rows", "columns"), [(1021, 1031), (1, 1021 * 1031)])
+def test_a_chain_takes_enough_programs_and_few_more(rows: int, columns: int) -> None:
     """Enough to balance on any number of threads; each begins its loops anew."""
     case = cases.chain(rows, columns)
     target = replace(host_target(), cores=2)
     compiled = Compiled(case.text, target)
     calls, *_ = compiled.bind(case.inputs)
-    assert [least <= call.grid <= 2 * least for call in calls] == [True]
+    assert [32 <= call.grid <= 64 for call in calls] == [True]
 
 
 def test_large_sums_are_as_accurate_as_torch() -> None:
