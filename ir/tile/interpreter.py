@@ -223,12 +223,12 @@ class TileFunctions(InterpreterFunctions):
 
     @impl(tile.IndexOp)
     def run_index(self, interpreter: Interpreter, op: tile.IndexOp, args: PythonValues) -> PythonValues:
-        return (self.value(op.access.results[0], args),)
+        return (self.value(op.access.results[0], args).astype(dtype_of(op.result.type)),)
 
     @impl(tile.IotaOp)
     def run_iota(self, interpreter: Interpreter, op: tile.IotaOp, args: PythonValues) -> PythonValues:
         shape, dimension = shape_of(op.result.type), op.dimension.value.data
-        return (np.indices(shape)[dimension],)
+        return (np.indices(shape)[dimension].astype(dtype_of(op.result.type)),)
 
     @impl(tile.BroadcastOp)
     def run_broadcast(self, interpreter: Interpreter, op: tile.BroadcastOp, args: PythonValues) -> PythonValues:

@@ -76,6 +76,9 @@ from ..shapes import (
 
 INDEX = IndexType()
 
+OFFSETS = (i64, i32)
+"""Types of blocks of offsets."""
+
 WARPS, STAGES, INDEX_BITS = "stepwell.num_warps", "stepwell.num_stages", "stepwell.index_bits"
 """What the schedule asks of a GPU, as `i32` attributes of a kernel: warps of each program, iterations of a loop whose
 loads are in flight at once, and bits that hold every offset."""
@@ -807,9 +810,9 @@ class GatherOp(IRDLOperation):
 
     def verify_(self) -> None:
         expected = block_type(element_of(self.buffer.type), shape_of(self.offsets.type))
-        if element_of(self.offsets.type) != i64 or self.result.type != expected:
+        if element_of(self.offsets.type) not in OFFSETS or self.result.type != expected:
             raise VerifyException(
-                f"tile.gather: expected i64 offsets and a result of {expected}, got {self.result.type}"
+                f"tile.gather: expected i64 or i32 offsets and a result of {expected}, got {self.result.type}"
             )
 
     def print(self, printer: Printer) -> None:
@@ -879,9 +882,9 @@ class ScatterOp(IRDLOperation):
     def verify_(self) -> None:
         _verify_combiner(self, self.combiner)
         expected = block_type(element_of(self.buffer.type), shape_of(self.offsets.type))
-        if element_of(self.offsets.type) != i64 or self.value.type != expected:
+        if element_of(self.offsets.type) not in OFFSETS or self.value.type != expected:
             raise VerifyException(
-                f"tile.scatter: expected i64 offsets and a value of {expected}, got {self.value.type}"
+                f"tile.scatter: expected i64 or i32 offsets and a value of {expected}, got {self.value.type}"
             )
 
     def print(self, printer: Printer) -> None:
@@ -1014,7 +1017,8 @@ class PrefetchOp(IRDLOperation):
 @irdl_op_definition
 class IndexOp(IRDLOperation):
     """
-    The value of an index expression over scalars and symbols, as i64 for arithmetic or index for accesses.
+    The value of an index expression over scalars and symbols, as i64 (i32 where that is known to hold it) for
+    arithmetic or index for accesses.
 
     ```mlir
     %n = tile.index [%i * 64 + 3] : i64
@@ -1035,8 +1039,8 @@ class IndexOp(IRDLOperation):
         return IndexOp.create(operands=used, properties={"access": MapAttr(map_)}, result_types=[type_])
 
     def verify_(self) -> None:
-        if self.result.type not in (i64, INDEX):
-            raise VerifyException(f"tile.index: expected a result of type i64 or index, got {self.result.type}")
+        if self.result.type not in (*OFFSETS, INDEX):
+            raise VerifyException(f"tile.index: expected a result of type i64, i32 or index, got {self.result.type}")
         if len(self.access.results) != 1 or self.access.data.rank != len(self.indices):
             raise VerifyException(
                 f"tile.index: expected one expression over {len(self.indices)} indices, got {self.access}"
@@ -1058,7 +1062,7 @@ class IndexOp(IRDLOperation):
 @irdl_op_definition
 class IotaOp(IRDLOperation):
     """
-    The lane number along one dimension of a block.
+    The lane number along one dimension of a block, as i64 or i32.
 
     ```mlir
     %lane = tile.iota 0 : vector<64xi64>
@@ -1073,8 +1077,8 @@ class IotaOp(IRDLOperation):
     traits = traits_def(Pure())
 
     @staticmethod
-    def make(shape: Sequence[int], dimension: int = 0) -> IotaOp:
-        return IotaOp.create(properties={"dimension": _integer(dimension)}, result_types=[block_type(i64, shape)])
+    def make(shape: Sequence[int], dimension: int = 0, element: Attribute = i64) -> IotaOp:
+        return IotaOp.create(properties={"dimension": _integer(dimension)}, result_types=[block_type(element, shape)])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.dimension.value.data} : ")

@@ -98,6 +98,7 @@ class BlockBuilder:
         self.errors = errors
         self.moved: dict[Operation, Place] = {}  # reads that find their elements elsewhere
         self.lane: Lane | None = None
+        self.number_type: IntegerType = i64  # of index expressions as values
         self.location: LocationAttr | None = None
 
     # -- plumbing --------------------------------------------------------------------------------
@@ -232,7 +233,7 @@ class BlockBuilder:
                 continue
             product = self._evaluate_atoms(indices, monomial, varying)
             if coefficient != 1:
-                product = self.binary(arith.MuliOp, product, self.constant(coefficient, i64))
+                product = self.binary(arith.MuliOp, product, self.constant(coefficient, self.number_type))
             total = product if total is None else self.binary(arith.AddiOp, total, product)
         assert total is not None
         if uniform == ZERO:
@@ -255,10 +256,10 @@ class BlockBuilder:
             value = self.values[index]
             return value if isinstance(value.type, VectorType) else self.evaluate(indices, dim(atom.args[0]))
         if atom.kind == "symbol":
-            return self.add(tile.IndexOp.make((), Expr((((atom,), 1),))))
+            return self.add(tile.IndexOp.make((), Expr((((atom,), 1),)), self.number_type))
         lhs, rhs = (self.evaluate(indices, arg) for arg in atom.args)
         if atom.kind == "ceildiv":
-            less_one = self.binary(arith.SubiOp, rhs, self.constant(1, i64))
+            less_one = self.binary(arith.SubiOp, rhs, self.constant(1, self.number_type))
             return self.binary(arith.FloorDivSIOp, self.binary(arith.AddiOp, lhs, less_one), rhs)
         if atom.kind == "mod":
             quotient = self.binary(arith.FloorDivSIOp, lhs, rhs)

@@ -7,20 +7,20 @@ both read or compute thereby stays in registers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, VectorType, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, VectorType, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from ...ir import loop, tile
 from ...ir.combiners import Combiner, identity_value
 from ...ir.errors import LoweringError
-from ...ir.expr import ZERO, Atom, Expr, dim, linearize
+from ...ir.expr import ZERO, Atom, Domain, Expr, const, dim, linearize
 from ...ir.tile.ops import INDEX, block_type, shape_of
 from .block_builder import Address, BlockBuilder
 
@@ -44,6 +44,12 @@ class Run:
 
 Axes = tuple[Axis, ...]
 
+_INDICES = Domain({position: const(1 << 62) for position in range(16)}, {})
+"""Indices are not negative."""
+
+_UNSIGNED: dict[str, type[Operation]] = {"floordiv": arith.DivUIOp, "mod": arith.RemUIOp}
+"""Divisions of what is not negative, which take fewer instructions unsigned."""
+
 Layout = tuple[SSAValue, tuple[Expr, ...]]
 """The flat buffer of a tensor, and its strides."""
 
@@ -64,10 +70,11 @@ class GridBuilder(BlockBuilder):
     """A block builder whose blocks have an axis for each of several loop indices."""
 
     def __init__(
-        self, block: Block, buffers: dict[SSAValue, tuple[SSAValue, tuple[Expr, ...]]], constant: set[SSAValue]
+        self, block: Block, places: Mapping[SSAValue, Layout], constant: set[SSAValue], offset_type: IntegerType
     ):
         super().__init__(block, {}, {})
-        self.places = buffers
+        self.offset_type = offset_type
+        self.places = places
         self.constant_buffers = constant
         self.runs: dict[SSAValue, Run] = {}
         self.active: list[Run] = []
@@ -147,11 +154,11 @@ class GridBuilder(BlockBuilder):
         return [self.lift(value, axes) for value in values]
 
     def numbers(self, run: Run) -> SSAValue:
-        """The indices of a run as a block of i64."""
-        iota = self.add(tile.IotaOp.make([run.axis.width]), (run.axis,))
+        """The indices of a run as a block of the number type."""
+        iota = self.add(tile.IotaOp.make([run.axis.width], element=self.number_type), (run.axis,))
         if is_zero(run.base):
             return iota
-        base = self.add(arith.IndexCastOp.create(operands=[run.base], result_types=[i64]))
+        base = self.add(arith.IndexCastOp.create(operands=[run.base], result_types=[self.number_type]))
         return self.binary(arith.AddiOp, base, iota)
 
     def mask_of(self, axes: Axes, guard: SSAValue | None = None) -> SSAValue | None:
@@ -178,8 +185,16 @@ class GridBuilder(BlockBuilder):
             axes = merged([tuple(strides)])
             values, base = self.grounded(indices, offset)
             return GridAddress(values, base, None, None, axes, tuple(strides[axis] or ZERO for axis in axes))
-        block = self.evaluate(indices, offset)
+        with self.numbers_as(self.offset_type):
+            block = self.evaluate(indices, offset)
         return GridAddress((), ZERO, None, block, self.axes.get(block, ()))
+
+    @contextmanager
+    def numbers_as(self, type_: IntegerType) -> Iterator[None]:
+        """Evaluates index expressions in another type for a while."""
+        previous, self.number_type = self.number_type, type_
+        yield
+        self.number_type = previous
 
     def grounded(self, indices: Sequence[SSAValue], expr: Expr) -> tuple[list[SSAValue], Expr]:
         """The expression in lane 0, over tile values; what is 0 there disappears from it."""
@@ -190,7 +205,7 @@ class GridBuilder(BlockBuilder):
         varying = {k for k in expr.dims if indices[k] in self.runs or self.values[indices[k]] in self.axes}
         if not varying:
             values, base = self.grounded(indices, expr)
-            return self.add(tile.IndexOp.make(values, base))
+            return self.add(tile.IndexOp.make(values, base, self.number_type))
         return self._evaluate_terms(indices, expr, varying)
 
     def position(self, indices: Sequence[SSAValue], expr: Expr) -> SSAValue:
@@ -203,6 +218,10 @@ class GridBuilder(BlockBuilder):
     def _evaluate_atom(self, indices: Sequence[SSAValue], atom: Atom, varying: set[int]) -> SSAValue:
         if atom.kind == "dim" and indices[atom.args[0]] in self.runs:
             return self.numbers(self.runs[indices[atom.args[0]]])
+        if atom.kind == "dim" and (value := self.values[indices[atom.args[0]]]) in self.axes:
+            return self.add(tile.ConvertOp.make("trunci", value, i32)) if self.number_type == i32 else value
+        if atom.kind in _UNSIGNED and all(_INDICES.is_nonnegative(arg) for arg in atom.args):
+            return self.binary(_UNSIGNED[atom.kind], *(self.evaluate(indices, arg) for arg in atom.args))
         return super()._evaluate_atom(indices, atom, varying)
 
     # -- ops -------------------------------------------------------------------------------------

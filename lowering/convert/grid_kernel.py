@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
@@ -72,7 +72,7 @@ class GridConverter:
         constant = {buffer for buffer, _ in places.values()}
         for destination, result in zip(self.kernel.block.args, self.kernel.results, strict=True):
             places[destination] = (next(arguments), strides_of(result.type))
-        return GridBuilder(block, places, constant)
+        return GridBuilder(block, places, constant, i32 if self.index_bits() == 32 else i64)
 
     def emit(self, builder: GridBuilder) -> None:
         nests = GridNests(builder, self.model, self.plan)

@@ -252,12 +252,15 @@ def _emit_assert(b: KernelBuilder, op: tile.AssertOp) -> None:
 
 def _emit_index(b: KernelBuilder, op: tile.IndexOp) -> None:
     value = b.expression(op.access.results[0], b.operands(op.indices))
-    b.values[op.result] = value if op.result.type == tile.ops.INDEX else b.cast_integer(value, i64)
+    wanted = op.result.type
+    b.values[op.result] = b.cast_integer(value, wanted) if isinstance(wanted, IntegerType) else value
 
 
 def _emit_iota(b: KernelBuilder, op: tile.IotaOp) -> None:
     shape, dimension = tile.ops.shape_of(op.result.type), int(op.dimension.value.data)
-    numbers = b.cast_integer(b.add(tt.MakeRangeOp.make(shape[dimension])), i64)
+    element = tile.ops.element_of(op.result.type)
+    assert isinstance(element, IntegerType)
+    numbers = b.cast_integer(b.add(tt.MakeRangeOp.make(shape[dimension])), element)
     b.values[op.result] = b.spread(numbers, [dimension], shape)
 
 

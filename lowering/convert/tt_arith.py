@@ -175,7 +175,8 @@ def _emit_extend_or_truncate(b: TritonBuilder, op: Operation) -> None:
 
 
 def _emit_index_cast(b: TritonBuilder, op: arith.IndexCastOp) -> None:
-    target = b.index if isinstance(op.result.type, IndexType) else i64
+    wanted = op.result.type
+    target = wanted if isinstance(wanted, IntegerType) else b.index
     b.values[op.result] = b.cast_integer(b.values[op.input], target)
 
 

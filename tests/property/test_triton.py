@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import assume, given
 from xdsl.dialects.builtin import ModuleOp
 
+from stepwell.ir import graph
 from stepwell.ir.errors import LoweringError
 from stepwell.ir.interpret import interpret
 from stepwell.lowering.pipelines import GPU
@@ -30,7 +31,13 @@ def lowered(module: ModuleOp) -> ModuleOp:
     return module
 
 
+def stores_in_any_order(module: ModuleOp) -> bool:
+    """Whether several values may be for one place, of which any may stay on a GPU, as in eager."""
+    return any(isinstance(op, graph.ScatterOp | graph.IndexPutOp) and op.combiner is None for op in module.walk())
+
+
 @given(programs())
 def test_lowering_for_a_gpu_keeps_the_meaning(program: Program) -> None:
+    assume(not stores_in_any_order(program.module))
     reference = Reference(program)
     reference.check(interpret(lowered(program.module), program.arguments))
