@@ -7,6 +7,7 @@ there are none.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation
@@ -45,24 +46,24 @@ def narrow(b: Builder, block: Block, piece: str) -> str:
 PAIR_LANES = 32
 """Lanes that the AVX-512 instruction rounds at once, from two registers to one."""
 
-DENORMAL = 0x90
-"""The class of denormals in `llvm.is.fpclass`."""
+DENORMAL = 0x20
+"""The class of denormals in `vfpclassps`."""
 
 
 def _round_pairs(b: Builder, block: Block, piece: str) -> str:
     """f32 as bf16 by an instruction, or by bits where some lane is denormal: five cycles for 32 lanes, not eleven."""
     floats, half, pair = block.of(F32), block_of(F32, (PAIR_LANES // 2,)), block_of(BF16, (PAIR_LANES,))
+    halves = [b.part(floats, piece, start, half) for start in range(0, block.lanes, half.lanes)]
+    result = f"<{PAIR_LANES} x bfloat>"
     rounded: list[str] = []
-    for start in range(0, block.lanes, PAIR_LANES):
-        low, high = (b.part(floats, piece, first, half) for first in (start, start + half.lanes))
-        result = f"<{PAIR_LANES} x bfloat>"
+    for low, high in zip(halves[::2], halves[1::2], strict=True):
         both = b.call(result, "llvm.x86.avx512bf16.cvtne2ps2bf16.512", (half.text, high), (half.text, low))
         rounded.append(b.value(f"bitcast {result} {both} to {pair.text}"))
+    name = "llvm.x86.avx512.fpclass.ps.512"
+    rare = [b.call(half.mask.text, name, (half.text, lanes), ("i32", str(DENORMAL))) for lanes in halves]
+    somewhere = b.any_lane(reduce(lambda one, other: b.value(f"or {half.mask.text} {one}, {other}"), rare), half.lanes)
     joined = b.join(block, rounded, pair)
-    name = f"llvm.is.fpclass.{floats.suffix}"
-    denormal = b.call(block.mask.text, name, (floats.text, piece), ("i32", str(DENORMAL)))
-    rare = b.any_lane(denormal, block.lanes)
-    return b.conditional(rare, [(block.text, joined)], lambda: [_round_bits(b, block, piece)])[0]
+    return b.conditional(somewhere, [(block.text, joined)], lambda: [_round_bits(b, block, piece)])[0]
 
 
 def _round_bits(b: Builder, block: Block, piece: str) -> str:
