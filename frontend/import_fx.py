@@ -535,12 +535,12 @@ def _row(target: Any) -> tuple[Callable[..., Any] | None, bool]:
     return next((TABLE[one] for one in found if one in TABLE), None), True
 
 
-@lru_cache(maxsize=4096)
-def _gives_alias(target: Any) -> bool:
 _SILENT_VIEWS = {torch.ops.aten.unsafe_split, torch.ops.aten.unsafe_split_with_sizes}
 """Ops whose schemas do not say that they give views."""
 
 
+@lru_cache(maxsize=4096)
+def _gives_alias(target: Any) -> bool:
     """Whether the op's result shares its operand's memory."""
     return isinstance(target, OpOverload) and (target.is_view or target.overloadpacket in _SILENT_VIEWS)
 
