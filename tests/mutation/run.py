@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[2]
 
 RANDOM = "tests/property/test_programs.py"
 
+EMITTERS = ("arith", "blocks", "control", "math", "memory", "reduce")
+
 TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("lowering/graph", ("tests/filecheck/graph", "tests/frontend/test_import.py", RANDOM)),
     (
@@ -51,8 +53,10 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "lowering",
         ("tests/filecheck/loop", "tests/lowering", "tests/models/test_kernel_counts.py", "tests/host", RANDOM),
     ),
+    *((f"backends/cpu/emit_{kind}", (f"tests/cpu/test_{kind}.py", "tests/cpu")) for kind in EMITTERS),
+    ("backends/cpu/convert", ("tests/cpu/test_convert.py", "tests/cpu")),
     ("backends/cpu/vector_math", ("tests/cpu/test_vector_math.py", "tests/cpu/test_math.py")),
-    ("backends/cpu", ("tests/cpu", "tests/filecheck/cpu", "tests/lowering/test_schedule_kernels.py")),
+    ("backends/cpu", ("tests/filecheck/cpu", "tests/cpu/test_emit.py", "tests/cpu")),
 )  # fmt: skip
 """Beginning of a module's path → the tests that must notice; the first row that fits counts."""
 
@@ -137,10 +141,11 @@ class Log:
                 stream.write(json.dumps({key: value}) + "\n")
 
 
-def examine(laboratory: Laboratory, chosen: Sequence[Case], log: Log) -> Iterator[tuple[Case, bool]]:
+def examine(laboratory: Laboratory, chosen: Sequence[Case], log: Log, only: str) -> Iterator[tuple[Case, bool]]:
     """Each case and whether it dies, as soon as that is known."""
     for case in chosen:
-        dies = not all(survives(laboratory, case, test, log) for test in case.tests)
+        tests = [test for test in case.tests if test.startswith(only)]
+        dies = not all(survives(laboratory, case, test, log) for test in tests)
         print("killed  " if dies else "SURVIVED", case.name, flush=True)
         yield case, dies
 
@@ -172,6 +177,7 @@ def report(results: Sequence[tuple[Case, bool]]) -> str:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--modules", default="", help="beginning of the paths of the modules to mutate")
+    parser.add_argument("--tests", default="", help="beginning of the paths of the tests to run, all if not given")
     parser.add_argument("--sample", type=int, help="number of mutants to take at random; all if not given")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (0)")
     parser.add_argument("--timeout", type=int, default=240, help="seconds after which tests count as failed (240)")
@@ -190,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         laboratory = Laboratory(Path(folder), options.launcher, options.timeout)
-        print(report(list(examine(laboratory, chosen, Log(options.log)))))
+        print(report(list(examine(laboratory, chosen, Log(options.log), options.tests))))
 
 
 if __name__ == "__main__":
