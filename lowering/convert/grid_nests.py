@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -18,8 +19,7 @@ from ...ir.errors import LoweringError
 from ...ir.expr import ONE, ZERO, Expr
 from ...ir.tile.ops import INDEX
 from ..analysis.remaking import can_remake, nest_beside, places, slice_of, writers_of
-from ..schedule.choose import leaf_lane
-from ..schedule.grid_plan import SHORT_EXTENT, GridPlan, power_of_two
+from ..schedule.grid_plan import SHORT_EXTENT, GridPlan, axis_position, power_of_two
 from ..schedule.model import KernelModel, is_leaf
 from .grid_builder import Axes, Axis, GridBuilder, Run
 from .nests import combiners_of, yields_in_order
@@ -94,20 +94,23 @@ class GridNests:
     # -- loops -----------------------------------------------------------------------------------
 
     def walks(self, nest: loop.NestOp) -> list[Walk]:
-        """How a nest is gone through: an innermost one along an axis where that is long enough."""
+        """How a nest is gone through: along an axis where that is long enough, else by loops."""
         found = [Walk(index, size) for index, size in zip(nest.indices, nest.sizes, strict=True)]
-        if not is_leaf(nest) or not nest.rank or isinstance(nest, loop.ForOp):
+        position = axis_position(nest, self.model)
+        if is_leaf(nest) and only_checks(nest):
+            used = indices_of_checks(nest)
+            found = [
+                walk if walk.index in used or not is_positive(walk.size) else Walk(walk.index, ONE) for walk in found
+            ]
+            position = max(range(nest.rank), key=lambda k: self.model.hints.size(found[k].size))
+        if position is None:
             return found
-        position = leaf_lane(nest, self.model)
-        size = nest.sizes[position]
+        size = found[position].size
         extent = self.model.hints.size(size)
         if extent < SHORT_EXTENT and self.builder.active:
             return found
-        held = 1
-        for run in self.builder.active:
-            held *= run.axis.width
-        most = max(self.plan.piece // held, SHORT_EXTENT)
-        width = min(power_of_two(extent), most)
+        held = prod(run.axis.width for run in self.builder.active)
+        width = min(power_of_two(extent), max(self.plan.piece // held, SHORT_EXTENT))
         if width > 1:
             whole = size.is_constant and size.constant <= width
             found[position] = Walk(nest.indices[position], size, width, whole)
@@ -261,6 +264,23 @@ class GridNests:
         values, runs = dict(builder.values), dict(builder.runs)
         yield
         builder.values, builder.runs = values, runs
+
+
+def only_checks(nest: loop.NestOp) -> bool:
+    """Whether all that a nest does, besides filling locals, is to check values."""
+    writes = [op for op in nest.block.ops if isinstance(op, loop.WriteOp)]
+    return isinstance(nest, loop.ParallelOp) and all(isinstance(op.target.owner, loop.LocalOp) for op in writes)
+
+
+def indices_of_checks(nest: loop.NestOp) -> set[SSAValue]:
+    """The indices of a nest on which its checks depend."""
+    checks = [op for op in nest.block.ops if isinstance(op, loop.AssertOp)]
+    ops = [op for check in checks for value in check.operands for op in slice_of(value, nest)]
+    return {operand for op in ops for operand in op.operands if operand in nest.indices}
+
+
+def is_positive(size: Expr) -> bool:
+    return size.is_constant and size.constant > 0
 
 
 def has_effects(nest: loop.NestOp) -> bool:

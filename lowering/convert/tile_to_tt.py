@@ -9,6 +9,7 @@ upper 8 bits, and its value in the lower 56. How to launch it is said by discard
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from xdsl.context import Context
@@ -28,6 +29,9 @@ from .tt_builder import TritonBuilder, argument_type
 
 ALIGNMENT = 16
 """Bytes of which every pointer is a multiple: what a launch promises, and must check."""
+
+STAGED_BYTES = 96 << 10
+"""Shared memory that loads of later iterations may take: two programs fit a multiprocessor."""
 
 DEFAULTS = {WARPS: 4, STAGES: 3, INDEX_BITS: 64}
 
@@ -141,7 +145,7 @@ def _emit_for(b: KernelBuilder, op: tile.ForOp) -> None:
     block = Block(arg_types=[b.index, *(init.type for init in inits)])
     step = b.scalar(op.lanes, b.index)
     loop = scf.ForOp(low, high, step, inits, Region(block))
-    if has_loads(op):
+    if 0 < loaded_bytes(op) * (b.stages - 1) <= STAGED_BYTES:
         loop.attributes["tt.num_stages"] = IntegerAttr(b.stages, i32)
     with b.inside(block):
         b.values[op.index] = block.args[0]
@@ -155,9 +159,14 @@ def _emit_for(b: KernelBuilder, op: tile.ForOp) -> None:
     b.values.update(zip(op.results, loop.results, strict=True))
 
 
-def has_loads(op: tile.ForOp) -> bool:
-    """Whether a loop itself loads blocks, which can be fetched ahead."""
-    return any(isinstance(inner, tile.LoadOp) for inner in op.block.ops)
+def loaded_bytes(op: tile.ForOp) -> int:
+    """What the loads of one iteration take in shared memory, where they wait if they come ahead of time."""
+    loads = [inner.result.type for inner in op.block.ops if isinstance(inner, tile.LoadOp)]
+    return sum(prod(tile.ops.shape_of(type_)) * element_bytes(tile.ops.element_of(type_)) for type_ in loads)
+
+
+def element_bytes(element: Attribute) -> int:
+    return max(int(element.bitwidth) // 8, 1)  # type: ignore[attr-defined]
 
 
 def _emit_yield(b: KernelBuilder, op: tile.YieldOp) -> None:

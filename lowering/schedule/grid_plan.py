@@ -6,10 +6,7 @@ keep memory busy, few enough to fit. Rows that fit are held whole; what outgrows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-from xdsl.ir import SSAValue
 
 from ...ir import loop
 from ...ir.expr import ONE, Expr, ceildiv, delinearize, dim, product
@@ -26,8 +23,8 @@ CROSSED_SIDE = 64
 ROW_ELEMENTS = 2048
 """Elements that a program of short rows has at least."""
 
-RESIDENT_ELEMENTS = 1 << 14
-"""Elements of a row up to which it stays in registers: 32 of each thread of 16 warps."""
+RESIDENT_ELEMENTS = 1 << 15
+"""Elements of a row up to which it stays in registers: 32 of each thread of 32 warps."""
 
 PIECE_ELEMENTS = 4096
 """Elements of the pieces in which longer rows, and columns, are walked."""
@@ -42,6 +39,9 @@ WARP_BYTES = 2048
 """What one warp holds of a block: 64 bytes per thread, four accesses of 16 bytes."""
 
 MOST_WARPS = 16
+
+LONG_ROW = 1 << 14
+"""Elements beyond which a block takes twice as many warps."""
 
 PIPELINE_STAGES = 3
 """Iterations of a loop over pieces whose loads are in flight at once."""
@@ -103,12 +103,13 @@ class GridPlanner:
         """Warps for blocks of that many of the widest element that is read or written."""
         bits = max((access.bits for access in self.model.accesses), default=32)
         wanted = elements * min(bits, 64) // 8 // WARP_BYTES
-        return max(1, min(power_of_two(wanted), MOST_WARPS))
+        most = 2 * MOST_WARPS if elements > LONG_ROW else MOST_WARPS
+        return max(1, min(power_of_two(wanted), most))
 
     # -- points ----------------------------------------------------------------------------------
 
     def pointwise(self, nest: loop.ParallelOp) -> GridPlan:
-        crossed = self.contiguous_dims(nest)
+        crossed = contiguous_dims(nest, self.model)
         if len(crossed) > 1 and all(self.hints.size(nest.sizes[k]) >= SHORT_EXTENT for k in crossed[:2]):
             widths = [1] * nest.rank
             for k in crossed[:2]:
@@ -116,18 +117,6 @@ class GridPlanner:
             return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.warps(widths[crossed[0]] * widths[crossed[1]]))
         first = crossed[0] if crossed else nest.rank - 1
         return GridPlan(nest, self.spread(nest, first, POINTS), PIECE_ELEMENTS, 4)
-
-    def contiguous_dims(self, nest: loop.ParallelOp) -> list[int]:
-        """Dims along which accesses are contiguous, those of the most bytes first."""
-        weights: dict[int, int] = {}
-        for access in self.model.accesses:
-            for k, index in enumerate(nest.indices):
-                if access.stride(index) == ONE:
-                    weights[k] = weights.get(k, 0) + access.trips * access.bits
-                    break
-        most = max(weights.values(), default=0)
-        found = [k for k, weight in weights.items() if 8 * weight >= most]
-        return sorted(found, key=lambda k: (-weights[k], -k))
 
     def spread(self, nest: loop.ParallelOp, first: int, budget: int) -> tuple[int, ...]:
         """Widths of about `budget` elements: along one dim as far as it goes, the rest along those outside of it."""
@@ -149,14 +138,14 @@ class GridPlanner:
 
     def rows(self, nest: loop.ParallelOp) -> GridPlan:
         """Programs of whole rows, of points with short inner loops, or of columns."""
-        contiguous = self.contiguous_dims(nest)
-        length = self.longest_axis(nest)
+        contiguous = contiguous_dims(nest, self.model)
+        length = self.axis_volume(nest)
         if length < SHORT_EXTENT:
             first = contiguous[0] if contiguous else nest.rank - 1
             return GridPlan(nest, self.spread(nest, first, POINTS // 4), PIECE_ELEMENTS, 4)
         widths = [1] * nest.rank
         inner = power_of_two(length)
-        if contiguous and self.mostly_contiguous(nest, contiguous[0]):
+        if contiguous and mostly_contiguous(nest, contiguous[0], self.model):
             column = contiguous[0]
             widths[column] = min(COLUMNS, power_of_two(self.hints.size(nest.sizes[column])))
             return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.warps(PIECE_ELEMENTS))
@@ -175,31 +164,55 @@ class GridPlanner:
             wanted //= 2
         return min(wanted, power_of_two(self.hints.size(nest.sizes[-1])))
 
-    def longest_axis(self, nest: loop.NestOp) -> int:
-        """Extent of the longest dim along which an innermost nest could run."""
-        longest = 0
-        for inner in self.model.nests:
-            if inner is not nest and is_leaf(inner) and inner.rank and not isinstance(inner, loop.ForOp):
-                longest = max(longest, self.hints.size(inner.sizes[leaf_lane(inner, self.model)]))
-        return longest
+    def axis_volume(self, nest: loop.NestOp) -> int:
+        """Elements of the largest block that nests inside of one could run over."""
+        volumes = [1]
+        for inner in nests_of(nest.block):
+            position = axis_position(inner, self.model)
+            extent = 1 if position is None else self.hints.size(inner.sizes[position])
+            volumes.append(extent * self.axis_volume(inner))
+        return max(volumes)
 
-    def mostly_contiguous(self, nest: loop.ParallelOp, position: int) -> bool:
-        """Whether more of the memory inside of a nest is contiguous along its dim than along inner ones."""
-        index = nest.indices[position]
-        outside = inside = 0
-        for access in self.model.accesses:
-            weight = access.trips * access.bits
+
+# -- axes --------------------------------------------------------------------------------------------
+
+
+def axis_position(nest: loop.NestOp, model: KernelModel) -> int | None:
+    """The dim of an inner nest that runs along an axis: that which is contiguous, if nests inside are not."""
+    if isinstance(nest, loop.ForOp) or not nest.rank:
+        return None
+    if is_leaf(nest):
+        return leaf_lane(nest, model)
+    found = contiguous_dims(nest, model)
+    return found[0] if found and mostly_contiguous(nest, found[0], model) else None
+
+
+def contiguous_dims(nest: loop.NestOp, model: KernelModel) -> list[int]:
+    """Dims along which accesses are contiguous, those of the most bytes first."""
+    weights: dict[int, int] = {}
+    for access in model.accesses:
+        for k, index in enumerate(nest.indices):
             if access.stride(index) == ONE:
-                outside += weight
-            elif self.runs_along(access.indices, access.stride, nest):
-                inside += weight
-        return outside > inside
-
-    @staticmethod
-    def runs_along(indices: Sequence[SSAValue], stride: object, nest: loop.NestOp) -> bool:
-        """Whether an access is contiguous along an index of an inner nest."""
-        assert callable(stride)
-        return any(index not in nest.indices and stride(index) == ONE for index in indices)
+                weights[k] = weights.get(k, 0) + access.trips * access.bits
+                break
+    most = max(weights.values(), default=0)
+    found = [k for k, weight in weights.items() if 8 * weight >= most]
+    return sorted(found, key=lambda k: (-weights[k], -k))
 
 
-__all__ = ["GridPlan", "GridPlanner", "power_of_two"]
+def mostly_contiguous(nest: loop.NestOp, position: int, model: KernelModel) -> bool:
+    """Whether more of the memory inside of a nest is contiguous along its dim than along inner ones."""
+    index = nest.indices[position]
+    outside = inside = 0
+    for access in model.accesses:
+        weight = access.trips * access.bits
+        if access.stride(index) == ONE:
+            outside += weight
+        elif nest.is_ancestor(access.op) and any(
+            other not in nest.indices and access.stride(other) == ONE for other in access.indices
+        ):
+            inside += weight
+    return outside > inside
+
+
+__all__ = ["GridPlan", "GridPlanner", "axis_position", "power_of_two"]
