@@ -38,9 +38,12 @@ BACKENDS: dict[str, Callable[[Function], Function]] = {
     "eager": lambda function: function,
     "inductor": lambda function: torch.compile(function, backend="inductor"),
     "stepwell": lambda function: torch.compile(function, backend="stepwell"),
+    "inductor graphs": lambda function: torch.compile(function, backend="inductor", mode="reduce-overhead"),
+    "stepwell graphs": lambda function: torch.compile(function, backend="stepwell", mode="reduce-overhead"),
     "floor": lambda function: torch.compile(function, backend=aot_autograd(fw_compiler=_compute_once)),
 }
-"""Name → how to compile with it. `floor` computes nothing: its time is that of Dynamo and AOTAutograd."""
+"""Name → how to compile with it. `floor` computes nothing: its time is that of Dynamo and AOTAutograd.
+Graphs are those of CUDA."""
 
 
 @dataclass(frozen=True)

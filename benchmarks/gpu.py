@@ -27,6 +27,11 @@ import typer
 from .compare import BACKENDS
 from .gpu_rows import ROWS, Row
 
+BASELINES = ["eager", "inductor"]
+BACKENDS_OF_DEVICE = [*BASELINES, "stepwell"]
+HOST_BACKENDS = [*BACKENDS_OF_DEVICE, "inductor graphs", "stepwell graphs", "floor"]
+"""Where kernels are shorter than their launches, graphs of CUDA count, too, and what torch needs around any backend."""
+
 ROUNDS = 5
 ROUND_SECONDS = 0.02
 WARM_UP_CALLS = 5
@@ -165,28 +170,29 @@ def lines(measured: Mapping[str, Mapping[str, Measured]], bandwidth: float, rate
 
 def speedup(results: Mapping[str, Measured]) -> float:
     """Over the better of the others."""
-    own = results["stepwell"].device
-    return min(result.device for name, result in results.items() if name not in ("stepwell", "floor")) / own
+    return min(results[other].device for other in BASELINES) / results["stepwell"].device
 
 
 def geometric_mean(measured: Mapping[str, Mapping[str, Measured]], other: str) -> float:
     ratios = [results[other].device / results["stepwell"].device for results in measured.values() if other in results]
-    return exp(sum(map(log, ratios)) / len(ratios)) if ratios else float("nan")
+    return exp(sum(map(log, ratios)) / max(len(ratios), 1))
 
 
-def report(measured: Mapping[str, Mapping[str, Measured]], failed: Mapping[str, str], backends: list[str]) -> str:
+def report(measured: Mapping[str, Mapping[str, Measured]], failed: Mapping[str, str]) -> str:
     """What was measured on what, and what could not be."""
     bandwidth, rate = copy_bandwidth(), product_rate()
     facts = f"{torch.cuda.get_device_name()}, torch {torch.__version__}, Triton {version('triton')}"
     parts = [
         f"{facts}: a copy moves {bandwidth / 1e12:.2f} TB/s, a bf16 product runs at {rate / 1e12:.0f} TFLOP/s.",
         "",
-        *lines(measured, bandwidth, rate),
-        "",
     ]
-    for other in backends:
-        if other not in ("stepwell", "floor"):
-            parts.append(f"Geometric mean of the speedup over {other}: {geometric_mean(measured, other):.2f}.")
+    rows = {row.name: row for row in ROWS}
+    for bound_by_host in (False, True):
+        table = {name: found for name, found in measured.items() if rows[name].is_bound_by_host is bound_by_host}
+        if table:
+            parts += [*lines(table, bandwidth, rate), ""]
+    for other in BASELINES:
+        parts.append(f"Geometric mean of the speedup over {other}: {geometric_mean(measured, other):.2f}.")
     parts += [f"Failed: {name}: {why}" for name, why in failed.items()]
     return "\n".join(parts) + "\n"
 
@@ -200,7 +206,6 @@ def run_tests() -> bool:
 
 def main(
     rows: Annotated[str, typer.Option(help="Which rows: a pattern such as 'softmax*'.")] = "*",
-    backends: Annotated[str, typer.Option(help=f"With commas, of {', '.join(BACKENDS)}.")] = "eager,inductor,stepwell",
     tests: Annotated[bool, typer.Option(help="Run the tests that need a GPU first.")] = True,
     output: Annotated[Path, typer.Option(help="The table in Markdown; the numbers are beside it in .json.")] = Path(
         "gpu.md"
@@ -208,25 +213,21 @@ def main(
 ) -> None:
     """Test and time Stepwell on the current GPU."""
     passed = run_tests() if tests else True
-    names = backends.split(",")
     measured: dict[str, dict[str, Measured]] = {}
     failed: dict[str, str] = {}
-    warnings.filterwarnings("ignore", module="torch")
-    for row in ROWS:
-        if not fnmatch(row.name, rows):
-            continue
+    warnings.filterwarnings("ignore")
+    for row in (row for row in ROWS if fnmatch(row.name, rows)):
         try:
-            measured[row.name] = compare(row, names)
+            measured[row.name] = compare(row, HOST_BACKENDS if row.is_bound_by_host else BACKENDS_OF_DEVICE)
+            print(row.name, {name: f"{found.device * 1e6:.1f}" for name, found in measured[row.name].items()})
         except Exception as error:
-            failed[row.name] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            failed[row.name] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+            print(row.name, failed[row.name])
         gc.collect()
         torch.cuda.empty_cache()
-        print(row.name, failed.get(row.name) or {k: f"{v.device * 1e6:.1f}" for k, v in measured[row.name].items()})
-        if measured:
-            output.with_suffix(".json").write_text(
-                json.dumps({n: {k: asdict(v) for k, v in m.items()} for n, m in measured.items()}, indent=1)
-            )
-    text = report(measured, failed, names)
+    numbers = {name: {backend: asdict(one) for backend, one in found.items()} for name, found in measured.items()}
+    output.with_suffix(".json").write_text(json.dumps(numbers, indent=1))
+    text = report(measured, failed)
     output.write_text(text)
     print(text)
     sys.exit(0 if passed and not failed else 1)

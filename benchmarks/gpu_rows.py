@@ -29,6 +29,10 @@ class Row:
     operations: int = 0
     tolerance: float = 1e-2
 
+    @property
+    def is_bound_by_host(self) -> bool:
+        return not (self.bytes or self.operations)
+
 
 def of(function: Callable[..., Any], *makers: Callable[[], Tensor]) -> Callable[[Compile], Callable[[], Any]]:
     """Calls of one function without gradients."""

@@ -20,12 +20,12 @@ def make_model() -> nn.Module:
     )  # fmt: skip
 
 
-def train_and_predict(model: nn.Module, *, compiled: bool) -> torch.Tensor:
+def train_and_predict(model: nn.Module, device: str, *, compiled: bool) -> torch.Tensor:
     """The logits after three steps of SGD; batch norm's running statistics are updated on the way."""
     run = torch.compile(model, backend="stepwell") if compiled else model
-    generator = torch.Generator(torch.get_default_device()).manual_seed(1)
-    images = torch.randn(8, 3, 32, 32, generator=generator)
-    labels = torch.randint(0, 10, (8,), generator=generator)
+    generator = torch.Generator().manual_seed(1)
+    images = torch.randn(8, 3, 32, 32, generator=generator).to(device)
+    labels = torch.randint(0, 10, (8,), generator=generator).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for _ in range(3):
         optimizer.zero_grad()
@@ -38,11 +38,10 @@ def train_and_predict(model: nn.Module, *, compiled: bool) -> torch.Tensor:
 
 
 def main(device: str = "cpu") -> None:
-    torch.set_default_device(device)
     torch.manual_seed(0)
-    model = make_model()
-    eager = train_and_predict(copy.deepcopy(model), compiled=False)
-    compiled = train_and_predict(model, compiled=True)
+    model = make_model().to(device)
+    eager = train_and_predict(copy.deepcopy(model), device, compiled=False)
+    compiled = train_and_predict(model, device, compiled=True)
     torch.testing.assert_close(compiled, eager, rtol=1e-3, atol=1e-4)
     print(f"largest difference of the logits: {(compiled - eager).abs().max():.2e}")
 

@@ -48,17 +48,17 @@ class Model(nn.Module):
         self.norm = nn.LayerNorm(WIDTH)
 
     def forward(self, ids: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1]))
+        x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1], device=ids.device))
         logits = self.norm(self.blocks(x)) @ self.tokens.weight.T
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
-def train(model: nn.Module, *, compiled: bool) -> list[float]:
+def train(model: nn.Module, device: str, *, compiled: bool) -> list[float]:
     """Losses of a few Adam steps on one batch."""
     step = torch.compile(model, backend="stepwell") if compiled else model
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    generator = torch.Generator(torch.get_default_device()).manual_seed(1)
-    ids = torch.randint(0, VOCABULARY, (BATCH, LENGTH + 1), generator=generator)
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(0, VOCABULARY, (BATCH, LENGTH + 1), generator=generator).to(device)
     losses = []
     for _ in range(STEPS):
         optimizer.zero_grad()
@@ -70,11 +70,10 @@ def train(model: nn.Module, *, compiled: bool) -> list[float]:
 
 
 def main(device: str = "cpu") -> None:
-    torch.set_default_device(device)
     torch.manual_seed(0)
-    model = Model()
-    eager = train(copy.deepcopy(model), compiled=False)
-    compiled = train(model, compiled=True)
+    model = Model().to(device)
+    eager = train(copy.deepcopy(model), device, compiled=False)
+    compiled = train(model, device, compiled=True)
     for step, (expected, loss) in enumerate(zip(eager, compiled, strict=True)):
         print(f"step {step}: eager {expected:.6f}, compiled {loss:.6f}")
     torch.testing.assert_close(torch.tensor(compiled), torch.tensor(eager), rtol=1e-4, atol=1e-5)

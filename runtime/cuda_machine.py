@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr
@@ -22,6 +22,7 @@ from ..ir.tt.ops import DIVISIBILITY, ERRORS, GRID
 from ..ir.tt.text import ttir
 from .config import Settings
 from .cuda_errors import ErrorSlot
+from .cuda_graphs import GraphedPlan, launches, warn_refused, why_not
 from .cuda_plan import CudaPlanWriter
 from .cuda_stretch import CudaCode
 from .observers import CompiledKernel
@@ -78,7 +79,18 @@ class CudaMachine:
 
     def plan(self, name: str, imported: ImportedGraph, inputs: int, kernels: Sequence[CompiledKernel]) -> Plan:
         codes = {kernel.name: kernel.code for kernel in kernels if isinstance(kernel.code, CudaCode)}
-        return CudaPlanWriter(name, imported, inputs, codes, self.device).write()
+        plan = CudaPlanWriter(name, imported, inputs, codes, self.device).write()
+        return self._graphed(plan, name, imported, codes) if self.settings.mode == "reduce-overhead" else plan
+
+    def _graphed(self, plan: Plan, name: str, imported: ImportedGraph, codes: Mapping[str, CudaCode]) -> Plan:
+        """The plan as one that replays CUDA graphs, where its ops allow that and gain from it."""
+        if launches(imported) < 2:
+            return plan
+        if (reason := why_not(imported)) is not None:
+            warn_refused(name, reason)
+            return plan
+        checks = [code.errors.check for code in codes.values() if code.errors is not None]
+        return replace(plan, function=GraphedPlan(plan.function, name, self.device, checks))
 
 
 def _number(function: tt.FuncOp, name: str) -> int:

@@ -7,9 +7,9 @@ from functools import cache
 from ...ir.target import Target
 from .cuda import cuda_driver
 
-H100 = Target("sm_90", vector_bits=128, registers=65536, cores=132, l1_bytes=232448, l2_bytes=50 << 20, l3_bytes=0)
-"""An H100 or H200 (SXM): vectors are a thread's widest load, registers those of a multiprocessor, which are the cores;
-L1 is the shared memory that a block may ask for."""
+H100 = Target("sm_90", vector_bits=128, registers=255, cores=132, l1_bytes=232448, l2_bytes=50 << 20, l3_bytes=50 << 20)
+"""An H100 or H200 (SXM): vectors are a thread's widest load, registers its own, cores the multiprocessors, L1 the
+shared memory that a block may ask for, and L2 the cache of all."""
 
 
 @cache
@@ -23,7 +23,7 @@ def device_target(ordinal: int) -> Target:
         cores=driver.attribute(ordinal, "multiprocessors"),
         l1_bytes=driver.attribute(ordinal, "shared_bytes"),
         l2_bytes=driver.attribute(ordinal, "l2_bytes"),
-        l3_bytes=0,
+        l3_bytes=driver.attribute(ordinal, "l2_bytes"),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...ir.dtypes import compute_type
 from ...ir.expr import ONE, ZERO, ExprLike, product
-from ...ir.shapes import dense_order, layout_of
+from ...ir.shapes import dense_order, layout_of, sizes_of
 from ..builder import Declined, GraphBuilder, Value, exp, log, reciprocal, rsqrt
 from .reductions import degrees_of_freedom, moments
 from .registry import imports
@@ -157,8 +157,11 @@ def batch_norm_inference(
 ) -> tuple[Value, Value, Value]:
     x = input.up()
     output = _batch_affine(_normalize_by(x, running_mean, running_var, eps), weight, bias)
-    nothing = builder.full(0, builder.element, [0])
-    return output, nothing, nothing
+    saved = builder.results[1]
+    if saved is None or sizes_of(saved) == (ZERO,):  # on the CPU
+        nothing = builder.full(0, builder.element, [0])
+        return output, nothing, nothing
+    return output, running_mean, rsqrt(running_var.up() + eps)
 
 
 def _updated(running: Value, momentum: float, statistic: Value) -> Value:
