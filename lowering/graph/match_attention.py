@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
@@ -112,7 +112,7 @@ def _repeated(value: SSAValue, inverse: bool = False) -> Operation | None:
     """The op whose result, or its `inverse`, the value repeats along its last dim, where it was kept with size 1."""
     if not isinstance(value.owner, graph.BroadcastOp):
         return None
-    kept = value.owner.operand.owner
+    kept: Operation | Block | None = value.owner.operand.owner
     if inverse:
         kept = kept.operand.owner if isinstance(kept, graph.ReciprocalOp) else None
     owner = kept.operand.owner if isinstance(kept, graph.ReshapeOp) else None
