@@ -523,6 +523,10 @@ def _small_constant(value: Tensor) -> DataAttr | None:
     return DataAttr.packed(element, string_at(value.data_ptr(), value.numel() * value.element_size()))
 
 
+_SINGLE = {"List": "Tensor", "Scalar": "Tensor", "ScalarList": "Tensor", "ScalarAndTensor": "Scalar"}
+"""Overload of a `_foreach_` op → that of the op for one element of its lists."""
+
+
 @lru_cache(maxsize=4096)
 def _row(target: Any) -> tuple[Callable[..., Any] | None, bool]:
     """The row of an overload, and whether it is to be applied to each element of lists."""
@@ -530,7 +534,7 @@ def _row(target: Any) -> tuple[Callable[..., Any] | None, bool]:
     if row is not None or not isinstance(target, OpOverload) or "_foreach_" not in target.name():
         return row, False
     packet = getattr(torch.ops.aten, target.name().removeprefix("aten::_foreach_").partition(".")[0], None)
-    single = {"List": "Tensor", "Scalar": "Tensor", "ScalarList": "Tensor"}.get(target._overloadname, "default")
+    single = _SINGLE.get(target._overloadname, "default")
     found = [getattr(packet, name, None) for name in (single, "default", target._overloadname)]
     return next((TABLE[one] for one in found if one in TABLE), None), True
 

@@ -335,6 +335,18 @@ def test_foreach_ops_are_lists_of_pointwise_ops() -> None:
         torch.testing.assert_close(found, expected)
 
 
+def test_foreach_pow_of_a_number_is_native() -> None:
+    def function(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return tuple(torch._foreach_pow(0.9, [x, y]))
+
+    imported = import_function(function, torch.tensor(3.0), torch.tensor(4.0))
+    assert "extern" not in op_names(imported)
+    for found, expected in zip(
+        evaluate(imported, [torch.tensor(2.0), torch.tensor(5.0)]), (0.81, 0.59049), strict=True
+    ):
+        assert found.item() == pytest.approx(expected, rel=1e-6)
+
+
 # -- type promotion ----------------------------------------------------------------------------------
 
 
