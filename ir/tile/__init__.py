@@ -20,6 +20,7 @@ from .ops import (
     PrefetchOp,
     ProgramIdOp,
     ReduceOp,
+    ScanOp,
     ScatterOp,
     ScratchOp,
     SelectOp,
@@ -50,6 +51,7 @@ Tile = Dialect(
         SelectOp,
         ConvertOp,
         ReduceOp,
+        ScanOp,
         AssertOp,
         PhiloxOp,
     ],
@@ -57,6 +59,6 @@ Tile = Dialect(
 
 __all__ = [
     "AssertOp", "BroadcastOp", "CompareOp", "ConvertOp", "ForOp", "GatherOp", "GridSizeOp", "IndexOp", "IotaOp",
-    "KernelOp", "LoadOp", "PhiloxOp", "PrefetchOp", "ProgramIdOp", "ReduceOp", "ScatterOp", "ScratchOp", "SelectOp",
-    "StoreOp", "Tile", "TransposeOp", "YieldOp",
+    "KernelOp", "LoadOp", "PhiloxOp", "PrefetchOp", "ProgramIdOp", "ReduceOp", "ScanOp", "ScatterOp", "ScratchOp",
+    "SelectOp", "StoreOp", "Tile", "TransposeOp", "YieldOp",
 ]  # fmt: skip

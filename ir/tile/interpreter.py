@@ -262,6 +262,13 @@ class TileFunctions(InterpreterFunctions):
             total = combine(op.combiner.data, total, [value[lane] for value in lanes])
         return tuple(total)
 
+    @impl(tile.ScanOp)
+    def run_scan(self, interpreter: Interpreter, op: tile.ScanOp, args: PythonValues) -> PythonValues:
+        result = np.moveaxis(args[0].copy(), op.dimension.value.data, 0)
+        for lane in range(1, len(result)):
+            result[lane] = combine(op.combiner.data, [result[lane - 1]], [result[lane]])[0]
+        return (np.moveaxis(result, 0, op.dimension.value.data),)
+
     @impl(tile.PrefetchOp)
     def run_prefetch(self, interpreter: Interpreter, op: tile.PrefetchOp, args: PythonValues) -> PythonValues:
         return ()

@@ -1392,6 +1392,56 @@ class ReduceOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ScanOp(IRDLOperation):
+    """
+    Combines each lane of a block with all before it along one dimension.
+
+    ```mlir
+    %s = tile.scan add %v dim 1 : vector<8x64xf32>
+    ```
+    """
+
+    name = "tile.scan"
+
+    value = operand_def(VectorType)
+    combiner = prop_def(StringAttr)
+    dimension = prop_def(IntegerAttr)
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+
+    @staticmethod
+    def make(combiner: str, value: SSAValue, dimension: int = 0) -> ScanOp:
+        return ScanOp.create(
+            operands=[value],
+            properties={"combiner": _text(combiner), "dimension": _integer(dimension)},
+            result_types=[value.type],
+        )
+
+    def verify_(self) -> None:
+        _verify_combiner(self, self.combiner)
+        if COMBINERS[self.combiner.data].arity != 1:
+            raise VerifyException(f"tile.scan: expected a combiner of single values, got {self.combiner.data}")
+        if not 0 <= self.dimension.value.data < len(shape_of(self.value.type)) or self.result.type != self.value.type:
+            raise VerifyException(f"tile.scan: expected a dimension of {self.value.type}")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.combiner.data} ")
+        printer.print_operand(self.value)
+        printer.print_string(f" dim {self.dimension.value.data} : ")
+        printer.print_attribute(self.value.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ScanOp:
+        combiner = parser.parse_identifier()
+        operand = parser.parse_unresolved_operand()
+        parser.parse_keyword("dim")
+        dimension = parser.parse_integer()
+        parser.parse_punctuation(":")
+        return ScanOp.make(combiner, parser.resolve_operand(operand, parser.parse_type()), dimension)
+
+
+@irdl_op_definition
 class AssertOp(IRDLOperation):
     """
     Where the condition fails in a lane that the mask includes, records error `code` of the kernel's table with that

@@ -15,10 +15,12 @@ from typing import Any
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...ir import loop, tile
+from ...ir.combiners import COMBINERS, identity_value
 from ...ir.errors import LoweringError
 from ...ir.expr import ONE, ZERO, Expr
 from ...ir.tile.ops import INDEX
 from ..analysis.remaking import can_remake, nest_beside, places, slice_of, writers_of
+from ..analysis.scans import Scan, scan_of
 from ..schedule.grid_plan import SHORT_EXTENT, GridPlan, axis_position, power_of_two
 from ..schedule.model import KernelModel, is_leaf
 from .grid_builder import Axes, Axis, GridBuilder, Run
@@ -162,6 +164,11 @@ class GridNests:
         return ()
 
     def sequential(self, op: loop.ForOp) -> None:
+        walks = self.walks(op)
+        found = scan_of(op) if any(walk.width > 1 for walk in walks) else None
+        if found is not None:
+            self.scan(op, found, walks)
+            return
         axes = tuple(run.axis for run in self.builder.active)
 
         def body(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -172,8 +179,35 @@ class GridNests:
             return [self.builder.lift(value, axes) for value in self.values(last.operands)]
 
         inits = [self.builder.lift(value, axes) for value in self.values(op.inits)]
-        results = self.loops(self.walks(op), inits, body)
+        results = self.loops(walks, inits, body)
         self.builder.values.update(zip(op.results, results, strict=True))
+
+    def scan(self, op: loop.ForOp, scan: Scan, walks: Sequence[Walk]) -> None:
+        """Combines the elements of a block at once, and those with what is carried from the blocks before."""
+        builder, (walk,) = self.builder, walks
+        outer = tuple(run.axis for run in builder.active)
+        own = Axis(len(outer), walk.width)
+        combiner = COMBINERS[scan.combiner]
+        element = op.carried[0].type
+        identity = builder.constant(identity_value(combiner, element), element)
+
+        def step(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            total = carried[0]
+            for inner in op.block.ops:
+                if inner is not scan.step:
+                    self.op(inner)
+                    continue
+                (block,) = self.masked([builder.values[scan.element]], [identity], (own,))
+                block = builder.lift(block, (*outer, own))
+                scanned = builder.add(tile.ScanOp.make(scan.combiner, block, len(outer)))
+                builder.values[inner.results[0]] = builder.combine_one(scan.combiner, carried[0], scanned)
+                (reduced,) = builder.reduce_axis([combiner], [block], own)
+                total = builder.combine_one(scan.combiner, carried[0], reduced)
+            return [builder.lift(total, outer)]
+
+        inits = [builder.lift(value, outer) for value in self.values(op.inits)]
+        results = self.loops(walks, inits, step)
+        builder.values.update(zip(op.results, results, strict=True))
 
     def reduce(self, op: loop.ReduceOp) -> None:
         builder, combiners = self.builder, combiners_of(op)

@@ -254,6 +254,17 @@ def _emit_reduce(b: TritonBuilder, op: tile.ReduceOp) -> None:
         b.values[result] = _reduced(b, value, element)
 
 
+def _emit_scan(b: TritonBuilder, op: tile.ScanOp) -> None:
+    element = element_of_tile(op.value.type)
+    name = ON_BOOLS.get(op.combiner.data, op.combiner.data) if element == i1 else op.combiner.data
+    made = tt.ScanOp.make([_reducible(b, b.values[op.value])], int(op.dimension.value.data))
+    with b.inside(made.block, isolated=True):
+        combined = combine_scalars(b, name, made.block.args[:1], made.block.args[1:])
+        b.append(tt.ScanReturnOp.make(combined))
+    b.append(made)
+    b.values[op.result] = _reduced(b, made.results[0], element)
+
+
 def _reducible(b: TritonBuilder, value: SSAValue) -> SSAValue:
     """A value in an element that reductions take."""
     if element_of(value.type) == i1:
@@ -337,6 +348,7 @@ ARITHMETIC: dict[type[Operation], Emit] = {
     tile.CompareOp: _emit_compare,
     tile.SelectOp: _emit_select,
     tile.ReduceOp: _emit_reduce,
+    tile.ScanOp: _emit_scan,
     tile.PhiloxOp: _emit_philox,
 }
 """Op of a tile kernel → what emits it."""

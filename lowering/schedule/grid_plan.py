@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ...ir import loop
 from ...ir.expr import ONE, Expr, ceildiv, delinearize, dim, product
 from ...ir.target import Target
+from ..analysis.scans import scan_of
 from .choose import leaf_lane
 from .model import KernelModel, is_leaf, nests_of
 
@@ -179,7 +180,9 @@ class GridPlanner:
 
 def axis_position(nest: loop.NestOp, model: KernelModel) -> int | None:
     """The dim of an inner nest that runs along an axis: that which is contiguous, if nests inside are not."""
-    if isinstance(nest, loop.ForOp) or not nest.rank:
+    if isinstance(nest, loop.ForOp):
+        return 0 if is_leaf(nest) and scan_of(nest) is not None else None
+    if not nest.rank:
         return None
     if is_leaf(nest):
         return leaf_lane(nest, model)

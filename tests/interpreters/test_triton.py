@@ -66,6 +66,7 @@ LARGE: list[tuple[Callable[..., Case], tuple[int, int]]] = [
     (cases.affine_gradients, (1200, 96)),  # down columns, in parts
     (cases.argmax, (2, 70001)),
     (cases.transpose_add, (130, 70)),
+    (cases.cumsum, (2, 40000)),
     (cases.embedding_backward, (300, 64)),
 ]
 

@@ -85,3 +85,29 @@ func.func @columns(%x: tensor<128x32768xf32>) -> tensor<32768xf32> {
   func.return %y : tensor<32768xf32>
 }
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// A loop that adds up is a scan of blocks.
+// CHECK-LABEL: @running_sum
+// CHECK: [[X:%\w+]] = tile.load %{{.*}} : memref<?xf32> -> vector<1024xf32>
+// CHECK: [[S:%\w+]] = tile.scan add [[X]] dim 0 : vector<1024xf32>
+// CHECK: [[T:%\w+]] = arith.addf %{{.*}}, [[S]] : vector<1024xf32>
+// CHECK: tile.store [[T]]
+// CHECK-NOT: tile.for
+func.func @running_sum(%x: tensor<256x1024xf32>) -> tensor<256x1024xf32> {
+  %y = loop.kernel "scan" outs(%o : memref<256x1024xf32>) -> tensor<256x1024xf32> {
+    %z = arith.constant 0.0 : f32
+    loop.parallel (%i) to (256) {
+      %l = loop.for (%j) to (1024) carry (%c = %z : f32) {
+        %v = loop.read %x[%i, %j] : tensor<256x1024xf32>
+        %n = arith.addf %c, %v : f32
+        loop.write %n, %o[%i, %j] : memref<256x1024xf32>
+        loop.yield %n : f32
+      }
+    }
+  }
+  func.return %y : tensor<256x1024xf32>
+}
+}

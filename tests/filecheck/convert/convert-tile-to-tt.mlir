@@ -95,3 +95,17 @@ tile.kernel @checked(%x : memref<?xi64>, %o : memref<?xi1>) grid (1) errors ["In
   tile.assert %ok, %i code 1 : vector<64xi64>
   tile.store %ok, %o[0] strides (1) : vector<64xi1>, memref<?xi1>
 }
+
+// -----
+
+// CHECK-LABEL: sym_name = "scan"
+// CHECK: [[WIDE:%\w+]] = arith.extf
+// CHECK: "tt.scan"([[WIDE]]) <{axis = 0 : i32, reverse = false}> ({
+// CHECK: "tt.scan.return"
+// CHECK: }) : (tensor<64xf32>) -> tensor<64xf32>
+// CHECK-NEXT: arith.truncf
+tile.kernel @scan(%x : memref<?xbf16>, %o : memref<?xbf16>) grid (1) {
+  %v = tile.load %x[0] strides (1) : memref<?xbf16> -> vector<64xbf16>
+  %s = tile.scan add %v dim 0 : vector<64xbf16>
+  tile.store %s, %o[0] strides (1) : vector<64xbf16>, memref<?xbf16>
+}

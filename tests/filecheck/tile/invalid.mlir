@@ -82,3 +82,19 @@ tile.kernel @k(%x : memref<?xf32>) grid (1) {
   %w = tile.convert extf %v : vector<8xf32> -> vector<8xf64>
 }
 // CHECK: tile.convert: expected one of extsi, {{.*}}, got extf
+
+// -----
+
+tile.kernel @k(%x : memref<?xf32>) grid (1) {
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<8xf32>
+  %s = tile.scan argmax %v dim 0 : vector<8xf32>
+}
+// CHECK: tile.scan: expected a combiner of single values, got argmax
+
+// -----
+
+tile.kernel @k(%x : memref<?xf32>) grid (1) {
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<8xf32>
+  %s = tile.scan add %v dim 1 : vector<8xf32>
+}
+// CHECK: tile.scan: expected a dimension of vector<8xf32>

@@ -43,6 +43,8 @@ tile.kernel @every_op(%x : memref<?xf32>, %o : memref<?xf32>, %s0 : index) grid 
   %bits = tile.philox %i0, %i0 stream 3 : i64
   // CHECK: %r = tile.reduce add %sum dim 0 : vector<64xf32>
   %r = tile.reduce add %sum dim 0 : vector<64xf32>
+  // CHECK: %running = tile.scan add %sum dim 0 : vector<64xf32>
+  %running = tile.scan add %sum dim 0 : vector<64xf32>
   %lanes = tile.iota 0 : vector<64xi64>
   // CHECK: %k, %a = tile.reduce argmax %sum, %lanes dim 0 : vector<64xf32>, vector<64xi64>
   %k, %a = tile.reduce argmax %sum, %lanes dim 0 : vector<64xf32>, vector<64xi64>
