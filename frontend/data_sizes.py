@@ -153,9 +153,12 @@ def _is_float(value: Any) -> bool:
 
 
 def _environment(value: Any) -> ShapeEnv:
+    found: ShapeEnv
     for leaf in value if isinstance(value, tuple | list) else (value,):
         if isinstance(leaf, SymInt | SymFloat | SymBool):
-            return leaf.node.shape_env
+            found = leaf.node.shape_env
+            return found
         if isinstance(leaf, Tensor):
-            return leaf.fake_mode.shape_env  # type: ignore[attr-defined]
+            found = leaf.fake_mode.shape_env  # type: ignore[attr-defined]
+            return found
     raise FrontendError("data-dependent size", expected="a tensor or a number that has it", got=str(value))

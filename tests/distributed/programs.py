@@ -52,13 +52,13 @@ def single_process() -> dict[str, Tensor]:
         output = model(x)
         loss_of(output).backward()
         results[f"output {step}"] = output.detach()
-        results |= {f"grad {step} {name}": value.grad.clone() for name, value in _with_gradients(model)}
+        results |= {f"grad {step} {name}": value.clone() for name, value in _gradients(model)}
         optimizer.step()
     return results
 
 
-def _with_gradients(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    return [(name, value) for name, value in model.named_parameters() if value.grad is not None]
+def _gradients(model: nn.Module) -> list[tuple[str, Tensor]]:
+    return [(name, value.grad) for name, value in model.named_parameters() if value.grad is not None]
 
 
 def _whole(value: Tensor) -> Tensor:
@@ -76,9 +76,8 @@ def _train(model: nn.Module, run: Callable[[Tensor], Tensor], x: Tensor) -> dict
         output = run(x)
         loss_of(output).backward()
         results[f"output {step}"] = _whole(output.detach())
-        for name, value in _with_gradients(model):
-            assert value.grad is not None
-            results[f"grad {step} {name.removeprefix('module.')}"] = _whole(value.grad).clone()
+        for name, value in _gradients(model):
+            results[f"grad {step} {name.removeprefix('module.')}"] = _whole(value).clone()
         optimizer.step()
     return results
 
@@ -105,7 +104,7 @@ def tensor_parallel(rank: int, backend: str) -> dict[str, Tensor]:
     model = nn.Sequential(nn.Linear(FEATURES, 32), nn.GELU(), nn.Linear(32, FEATURES))
     mesh = init_device_mesh("cpu", (WORLD,))
     plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
-    model = parallelize_module(model, mesh, plan)  # type: ignore[arg-type, assignment]
+    parallelize_module(model, mesh, plan)
     return _train(model, torch.compile(model, backend=backend), batch())
 
 
@@ -113,7 +112,7 @@ def distributed_tensors(rank: int, backend: str) -> dict[str, Tensor]:
     """Pointwise ops, a product and a softmax on sharded tensors, gathered inside."""
     mesh = init_device_mesh("cpu", (WORLD,))
     x = distribute_tensor(batch(), mesh, [Shard(0)])
-    weight = distribute_tensor(network()[0].weight.detach(), mesh, [Replicate()])
+    weight = distribute_tensor(network()[0].get_parameter("weight").detach(), mesh, [Replicate()])
 
     def function(x: Tensor, weight: Tensor) -> Tensor:
         y = torch.softmax(torch.tanh(x @ weight.t()) * 2, -1)
@@ -152,8 +151,7 @@ def run_rank(rank: int, folder: str, backends: tuple[str, ...]) -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
     warnings.filterwarnings("error", message="stepwell")
-    store = dist.FileStore(str(Path(folder) / "store"), WORLD)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=WORLD)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=WORLD)
     for name, program in PROGRAMS.items():
         for backend in backends:
             torch._dynamo.reset()

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-import torch.multiprocessing as processes
 from torch import Tensor
+from torch.multiprocessing.spawn import spawn
 
 from stepwell.tests.distributed.programs import PROGRAMS, WORLD, run_rank, single_process
 
@@ -19,7 +19,7 @@ BACKENDS = ("eager", "stepwell")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of all programs, which one pair of processes computes."""
     found = tmp_path_factory.mktemp("gloo")
-    processes.spawn(run_rank, (str(found), BACKENDS), nprocs=WORLD, join=True)  # type: ignore[no-untyped-call]
+    spawn(run_rank, (str(found), BACKENDS), nprocs=WORLD, join=True)
     return found
 
 
@@ -34,7 +34,7 @@ def test_each_rank_computes_what_it_does_in_eager(folder: Path, name: str) -> No
     for found, expected in zip(*(results(folder, name, backend) for backend in ("stepwell", "eager")), strict=True):
         assert list(found) == list(expected)
         for key, value in found.items():
-            torch.testing.assert_close(value, expected[key], rtol=1e-4, atol=1e-6, msg=lambda m, key=key: f"{key}: {m}")
+            torch.testing.assert_close(value, expected[key], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["data_parallel", "fully_sharded"])

@@ -69,7 +69,7 @@ def test_the_state_of_a_compiled_module_is_that_of_the_module() -> None:
     module = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))
     expected = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))
     expected.load_state_dict(module.state_dict())
-    compiled_module = torch.compile(module, backend="stepwell")
+    compiled_module: Any = torch.compile(module, backend="stepwell")
     x = torch.randn(5, 4)
     for model in (compiled_module, expected):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

@@ -158,7 +158,7 @@ def test_an_assertion_of_the_graph_is_made_once_and_where_the_size_comes_to_be()
 
 def test_a_size_that_must_be_a_number_is_compared_with_it() -> None:
     def function(x: Tensor, count: Tensor) -> Tensor:
-        n = count.item()
+        n: Any = count.item()
         torch._check(n == x.shape[0])
         return torch.zeros(n) + x
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -15,20 +14,9 @@ FACTOR = 4.0
 """How many times eager's own largest error the compiled error may be: sums run in another order."""
 
 
-def run(model: Callable[..., Any], module: torch.nn.Module, inputs: Inputs, *, train: bool) -> Results:
-    """Outputs by name and, when training, the loss and every parameter's gradient."""
-    module.zero_grad(set_to_none=True)
-    with torch.set_grad_enabled(train):
-        outputs = _tensors("", model(**inputs))
-    results = {name: value.detach() for name, value in outputs.items()}
-    if train:
-        loss = sum(value.float().square().mean() for value in outputs.values() if value.is_floating_point())
-        assert isinstance(loss, torch.Tensor)
-        loss.backward()
-        results["loss"] = loss.detach()
-        gradients = {f"grad {name}": p.grad for name, p in module.named_parameters() if p.grad is not None}
-        results.update(gradients)
-    return results
+def outputs_of(value: Any) -> Results:
+    """The tensors of a model's output by name."""
+    return _tensors("", value)
 
 
 def _tensors(name: str, value: Any) -> Results:
@@ -70,15 +58,3 @@ def assert_as_accurate_as_eager(compiled: Results, eager: Results, exact: Result
         allowed = FACTOR * (reference.double() - truth).abs().max() + 4 * torch.finfo(value.dtype).eps * scale
         error = (value.double() - truth).abs().max()
         assert error <= allowed, f"{name}: error {error:.3e}, eager's allows {allowed:.3e}"
-
-
-def check(module: torch.nn.Module, inputs: Inputs, *, train: bool, **options: Any) -> None:
-    """Compiles the module and compares outputs, and when training loss and gradients, with eager."""
-    torch._dynamo.reset()
-    exact = copy.deepcopy(module).double()
-    compiled = torch.compile(module, backend="stepwell", **options)
-    assert_as_accurate_as_eager(
-        run(compiled, module, inputs, train=train),
-        run(module, module, inputs, train=train),
-        run(exact, exact, to_double(inputs), train=train),
-    )

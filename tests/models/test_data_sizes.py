@@ -70,7 +70,7 @@ def mask_assignment(x: Tensor, n: Tensor) -> Any:
 
 
 def size_from_item(x: Tensor, n: Tensor) -> Any:
-    count = n.max().item()
+    count: Any = n.max().item()
     return torch.zeros(count) + count, torch.arange(count) / 2, torch.ones(count, count).tril().sum(0)
 
 
@@ -90,7 +90,7 @@ def sum_of_items(x: Tensor, n: Tensor) -> Any:
 
 
 def divisor_from_item(x: Tensor, n: Tensor) -> Any:
-    count = n.max().item()
+    count: Any = n.max().item()
     torch._check(count > 0)
     torch._check(x.numel() % count == 0)
     return x.reshape(-1)[: (x.numel() // count) * count].reshape(count, -1).sum(1)
@@ -140,7 +140,8 @@ def test_values_are_those_of_eager(name: str) -> None:
 
 
 def equal_to_a_size(x: Tensor, n: Tensor) -> Any:
-    return torch.zeros(n.max().item()) + x[0]
+    count: Any = n.max().item()
+    return torch.zeros(count) + x[0]
 
 
 def extremum_of_nothing(x: Tensor, n: Tensor) -> Any:
