@@ -140,32 +140,35 @@ def product_rate() -> float:
 # -- report ------------------------------------------------------------------------------------------
 
 
-def share(row: Row, seconds: float, bandwidth: float, rate: float) -> str:
-    """How near to the speed of a copy or a large product, where one of these bounds the row."""
-    if row.bytes:
-        return f"{row.bytes / bandwidth / seconds:.2f}"
-    return f"{row.operations / rate / seconds:.2f}" if row.operations else ""
+def share(row: Row, seconds: float, bandwidth: float, rate: float) -> float:
+    """How near a row comes to the speed of a copy or of a large product, whichever bounds it."""
+    return (row.bytes / bandwidth or row.operations / rate) / seconds
 
 
-def lines(measured: Mapping[str, Mapping[str, Measured]], bandwidth: float, rate: float) -> Iterator[str]:
-    """The table in Markdown."""
-    backends = list(next(iter(measured.values())))
-    heads = [f"{name} {what}" for name in backends for what in ("µs", "host µs", "share")]
-    yield f"| workload | {' | '.join(heads)} | first call s | best other / stepwell |"
-    yield "|---" * (len(heads) + 3) + "|"
+def device_lines(measured: Mapping[str, Mapping[str, Measured]], bandwidth: float, rate: float) -> Iterator[str]:
+    """Rows that the GPU bounds, in Markdown: device time with the share of the bound, and the first call."""
+    heads = ["device µs (share of the bound)", *BACKENDS_OF_DEVICE, "first calls, s", "best other / stepwell"]
+    yield f"| {' | '.join(heads)} |"
+    yield "|---" * len(heads) + "|"
     rows = {row.name: row for row in ROWS}
     for name, results in measured.items():
         cells = [
-            text
-            for result in results.values()
-            for text in (
-                f"{result.device * 1e6:.1f}",
-                f"{result.host * 1e6:.1f}",
-                share(rows[name], result.device, bandwidth, rate),
-            )
+            f"{one.device * 1e6:.1f} ({share(rows[name], one.device, bandwidth, rate):.2f})" for one in results.values()
         ]
-        firsts = " / ".join(f"{result.first:.2f}" for result in results.values())
-        yield f"| {name} | {' | '.join(cells)} | {firsts} | {speedup(results):.2f} |"
+        yield f"| {name} | {' | '.join(cells)} | {firsts(results)} | {speedup(results):.2f} |"
+
+
+def host_lines(measured: Mapping[str, Mapping[str, Measured]]) -> Iterator[str]:
+    """Rows that the host bounds: time per call, whichever of device and host takes longer."""
+    yield f"| µs per call | {' | '.join(HOST_BACKENDS)} | first calls, s |"
+    yield "|---" * (len(HOST_BACKENDS) + 2) + "|"
+    for name, results in measured.items():
+        cells = [f"{max(one.device, one.host) * 1e6:.1f}" for one in results.values()]
+        yield f"| {name} | {' | '.join(cells)} | {firsts(results)} |"
+
+
+def firsts(results: Mapping[str, Measured]) -> str:
+    return " / ".join(f"{results[name].first:.2f}" for name in BACKENDS_OF_DEVICE)
 
 
 def speedup(results: Mapping[str, Measured]) -> float:
@@ -187,10 +190,9 @@ def report(measured: Mapping[str, Mapping[str, Measured]], failed: Mapping[str, 
         "",
     ]
     rows = {row.name: row for row in ROWS}
-    for bound_by_host in (False, True):
-        table = {name: found for name, found in measured.items() if rows[name].is_bound_by_host is bound_by_host}
-        if table:
-            parts += [*lines(table, bandwidth, rate), ""]
+    by_host = {name: found for name, found in measured.items() if rows[name].is_bound_by_host}
+    by_device = {name: found for name, found in measured.items() if name not in by_host}
+    parts += [*device_lines(by_device, bandwidth, rate), "", *host_lines(by_host), ""]
     for other in BASELINES:
         parts.append(f"Geometric mean of the speedup over {other}: {geometric_mean(measured, other):.2f}.")
     parts += [f"Failed: {name}: {why}" for name, why in failed.items()]

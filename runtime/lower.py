@@ -93,11 +93,14 @@ def _parts(graph: GraphTexts, level: str, cpu: str | None, pass_by_pass: bool) -
             )
     elif level in STAGES:
         yield f"// {graph.compiled.name} graph\n{steps[-1].text}"
+    if level not in STAGES:
+        yield from (_code(kernel, level, cpu) for kernel in graph.compiled.kernels)
+
+
+def _code(kernel: CompiledKernel, level: str, cpu: str | None) -> str:
+    """The kernel below the tile level; raises OptionError where it was not made for a CPU."""
+    if kernel.level != "llvm":
+        raise OptionError("level", expected=f"one of {', '.join(STAGES)} for a GPU", got=repr(level))
     if level == "llvm":
-        yield from (kernel.text for kernel in graph.compiled.kernels)
-    elif level == "asm":
-        yield from (_assembly(kernel, cpu) for kernel in graph.compiled.kernels)
-
-
-def _assembly(kernel: CompiledKernel, cpu: str | None) -> str:
+        return kernel.text
     return kernel.stages["asm"] if cpu is None else emit_assembly(kernel.text, cpu, opt_level=0)

@@ -148,9 +148,7 @@ def _is_small(run: host.RunOp, min_parallel_elements: int) -> bool:
     return all(count.is_constant and count.constant < min_parallel_elements for count in counts)
 
 
-def _native(
-    slots: Slots, launches: Sequence[Launch], runs: Sequence[host.RunOp], owners: Sequence[Code]
-) -> Stretch:
+def _native(slots: Slots, launches: Sequence[Launch], runs: Sequence[host.RunOp], owners: Sequence[Code]) -> Stretch:
     kinds = "".join("i" if isinstance(argument, Expr) else "P" for argument in slots.arguments)
     return Stretch(
         kinds,

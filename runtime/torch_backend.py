@@ -30,9 +30,9 @@ def stepwell(
 ) -> CompiledCall:
     """Compiles a graph that Dynamo captured, forward and backward: the backend of `torch.compile`.
 
-    `mode` is one of torch's: "default", "reduce-overhead", "max-autotune". On the CPU they give the same code: a
-    launch costs next to nothing and no kernel is tuned. `options` are knobs of `stepwell.config` for this compile;
-    an unknown one raises OptionError, which lists all.
+    `mode` is one of torch's: "default", "reduce-overhead", "max-autotune". The second replays CUDA graphs; otherwise
+    all give the same code. `options` are knobs of `stepwell.config` for this compile; an unknown one raises
+    OptionError, which lists all.
     """
     return compile_captured(gm, example_inputs, config.with_options(options, mode))
 

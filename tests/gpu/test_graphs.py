@@ -95,21 +95,21 @@ def test_random_numbers_are_fresh_in_every_replay(gpu: torch.device, replays: li
 
 
 def test_sizes_belong_to_the_pattern(gpu: torch.device, replays: list[Recording]) -> None:
-    function = graphed(lambda x: torch.softmax(x, -1) + 1, dynamic=True)
-    whole = torch.randn(100, 64, device=gpu)
+    whole, w = torch.randn(100, 64, device=gpu), torch.randn(64, 64, device=gpu)
+    function = graphed(lambda x: chain(x, w), dynamic=True)
     for rows in (100, 50) * 4:
         part = whole[:rows]
-        torch.testing.assert_close(function(part), torch.softmax(part, -1) + 1)
+        torch.testing.assert_close(function(part), chain(part, w))
     assert len(set(map(id, replays))) == 2
 
 
-def test_patterns_are_bounded(gpu: torch.device) -> None:
-    function = graphed(lambda x: torch.sin(x) + 1)
-    parts = torch.randn(40, 64, device=gpu).unbind()
+def test_patterns_are_bounded(gpu: torch.device, replays: list[Recording]) -> None:
+    function, w = graphed(chain), torch.randn(64, 64, device=gpu)
+    parts = torch.randn(4 * MAX_PATTERNS, 64, 64, device=gpu).unbind()
     for _ in range(2):
         for part in parts:
-            torch.testing.assert_close(function(part), torch.sin(part) + 1)
-    assert len(parts) > MAX_PATTERNS
+            torch.testing.assert_close(function(part, w), chain(part, w))
+    assert not replays
 
 
 def test_a_refusal_gives_its_reason(gpu: torch.device, replays: list[Recording]) -> None:
