@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Attribute, SSAValue
 
 from ...ir import host, tile
+from ...ir.tile.ops import WARPS, shape_of
+
+WARP_LANES = 32
+"""Threads of a warp."""
 
 
 def kernels_of(module: ModuleOp) -> dict[str, tile.KernelOp]:
@@ -27,8 +32,17 @@ def overwrites_safely(kernel: tile.KernelOp, source: SSAValue, target: SSAValue)
     store = stores[0]
     if not isinstance(store, tile.StoreOp) or store.combiner is not None:
         return False
+    if not fills_threads(kernel, store.value.type):
+        return False
     loads = [use.operation for use in source.uses]
     return not _used_in_finish(kernel, source, target) and all(_matches(load, store) for load in loads)
+
+
+def fills_threads(kernel: tile.KernelOp, block: Attribute) -> bool:
+    """Whether each lane of a block is one thread's: of a smaller block several threads of a GPU hold copies, and one
+    may load its copy when another has stored already."""
+    warps = kernel.attributes.get(WARPS)
+    return not isinstance(warps, IntegerAttr) or prod(shape_of(block)) >= WARP_LANES * warps.value.data
 
 
 def _used_in_finish(kernel: tile.KernelOp, *arguments: SSAValue) -> bool:

@@ -7,6 +7,7 @@ keep memory busy, few enough to fit. Rows that fit are held whole; what outgrows
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from ...ir import loop
 from ...ir.expr import ONE, Expr, ceildiv, delinearize, dim, product
@@ -101,8 +102,8 @@ class GridPlanner:
         return self.rows(nest)
 
     def warps(self, elements: int) -> int:
-        """Warps for blocks of that many of the widest element that is read or written."""
-        bits = max((access.bits for access in self.model.accesses), default=32)
+        """Warps for blocks of that many of the elements of which most bytes are read or written."""
+        _, bits = max(((access.trips * access.bits, access.bits) for access in self.model.accesses), default=(0, 32))
         wanted = elements * min(bits, 64) // 8 // WARP_BYTES
         most = 2 * MOST_WARPS if elements > LONG_ROW else MOST_WARPS
         return max(1, min(power_of_two(wanted), most))
@@ -117,7 +118,12 @@ class GridPlanner:
                 widths[k] = min(CROSSED_SIDE, power_of_two(self.hints.size(nest.sizes[k])))
             return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.warps(widths[crossed[0]] * widths[crossed[1]]))
         first = crossed[0] if crossed else nest.rank - 1
-        return GridPlan(nest, self.spread(nest, first, POINTS), PIECE_ELEMENTS, 4)
+        return self.points(nest, first, POINTS)
+
+    def points(self, nest: loop.ParallelOp, first: int, budget: int) -> GridPlan:
+        """Programs of about `budget` points on up to four warps, each thread of which has one at least."""
+        widths = self.spread(nest, first, budget)
+        return GridPlan(nest, widths, PIECE_ELEMENTS, max(1, min(4, prod(widths) // 32)))
 
     def spread(self, nest: loop.ParallelOp, first: int, budget: int) -> tuple[int, ...]:
         """Widths of about `budget` elements: along one dim as far as it goes, the rest along those outside of it."""
@@ -143,7 +149,7 @@ class GridPlanner:
         length = self.axis_volume(nest)
         if length < SHORT_EXTENT:
             first = contiguous[0] if contiguous else nest.rank - 1
-            return GridPlan(nest, self.spread(nest, first, POINTS // 4), PIECE_ELEMENTS, 4)
+            return self.points(nest, first, POINTS // 4)
         widths = [1] * nest.rank
         inner = power_of_two(length)
         if contiguous and mostly_contiguous(nest, contiguous[0], self.model):

@@ -28,6 +28,23 @@ tile.kernel @read_in_a_loop(%x : memref<?xf32>, %o : memref<?xf32>) grid (1) {
   tile.store %sum, %o[0] strides (1) : vector<8xf32>, memref<?xf32>
 }
 
+tile.kernel @copies_in_two_warps(%x : memref<?xf32>, %o : memref<?xf32>) grid (1) attributes {stepwell.num_warps = 2 : i32} {
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<32xf32>
+  tile.store %v, %o[0] strides (1) : vector<32xf32>, memref<?xf32>
+}
+
+// CHECK-LABEL: func.func @no_reuse_when_threads_hold_copies
+func.func @no_reuse_when_threads_hold_copies(%x: !host.buffer<f32, (32), (1)>) -> !host.buffer<f32, (32), (1)> {
+  // CHECK: %a = host.alloc
+  // CHECK: %b = host.alloc
+  // CHECK: host.run @copies_in_two_warps ins(%a : {{.*}}) outs(%b
+  %a = host.alloc : !host.buffer<f32, (32), (1)>
+  host.run @copies_in_two_warps ins(%x : !host.buffer<f32, (32), (1)>) outs(%a : !host.buffer<f32, (32), (1)>)
+  %b = host.alloc : !host.buffer<f32, (32), (1)>
+  host.run @copies_in_two_warps ins(%a : !host.buffer<f32, (32), (1)>) outs(%b : !host.buffer<f32, (32), (1)>)
+  host.return (%b) : (!host.buffer<f32, (32), (1)>) -> ()
+}
+
 // CHECK-LABEL: func.func @a_chain_works_in_one_buffer
 func.func @a_chain_works_in_one_buffer(%x: !host.buffer<f32, (8), (1)>) -> !host.buffer<f32, (8), (1)> {
   // CHECK: %a = host.alloc
