@@ -42,6 +42,7 @@ def elementwise_functions() -> InterpreterFunctions:
 def _elementwise_functions(ops: frozenset[type[Operation]]) -> type[InterpreterFunctions]:
     return functions_of_rows("ElementwiseFunctions", dict.fromkeys(ops, _elementwise))
 
+
 # -- reductions --------------------------------------------------------------------------------------
 
 
