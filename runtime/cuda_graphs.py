@@ -7,6 +7,7 @@ holds its last results, so that no tensor ever changes under its owner.
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -182,28 +183,31 @@ class GraphedPlan:
         self._checks = checks
         self._recordings: OrderedDict[Pattern, list[Recording]] = OrderedDict()
         self._refused = False
+        self._lock = threading.RLock()
 
     def __call__(self, args: list[Any]) -> list[Any]:
-        if self._refused or torch.cuda.is_current_stream_capturing():
+        results = None
+        if not self._refused and not torch.cuda.is_current_stream_capturing():
+            pattern = self._pattern(args)
+            if pattern is not None:
+                with self._lock:  # from the choice of a recording until its results are handed out
+                    results = self._replay(pattern, args)
+        if results is None:
             return self._function(args)
-        pattern = self._pattern(args)
-        if pattern is None:
-            return self._function(args)
+        args.clear()
+        return results
+
+    def _replay(self, pattern: Pattern, args: Sequence[Any]) -> list[Any] | None:
+        """The results of a replay; None where there is nothing to replay."""
         recordings = self._recordings.get(pattern)
         if recordings is None:
             self._remember(pattern)
-            return self._function(args)
+            return None
         for check in self._checks:
             check()
         self._recordings.move_to_end(pattern)
-        recording = next((one for one in recordings if one.is_free()), None)
-        if recording is None:
-            recording = self._record(args, recordings)
-        if recording is None:
-            return self._function(args)
-        results = recording.replay(args)
-        args.clear()
-        return results
+        recording = next((one for one in recordings if one.is_free()), None) or self._record(args, recordings)
+        return None if recording is None else recording.replay(args)
 
     def _pattern(self, args: Sequence[Any]) -> Pattern | None:
         """The addresses and layouts of a call, and its stream; None where they will not do."""
