@@ -111,7 +111,7 @@ def test_ten_thousand_calls_do_not_grow(program: Callable[[], Callable[[int], ob
 # -- compiles ----------------------------------------------------------------------------------------
 
 
-def _compile(number: int) -> None:
+def _compile(number: int, backend: str = "stepwell") -> None:
     """A program that was not compiled before, run once forward and backward, and forgotten."""
     torch._dynamo.reset()
     x = torch.randn(8, 16, requires_grad=True)
@@ -119,7 +119,7 @@ def _compile(number: int) -> None:
     def function(x: Tensor) -> Tensor:
         return torch.softmax(x * (number + 0.5), -1).square().sum()
 
-    torch.compile(function, backend="stepwell")(x).backward()
+    torch.compile(function, backend=backend)(x).backward()
     torch._dynamo.reset()
 
 
@@ -141,8 +141,9 @@ def test_forgotten_programs_give_their_code_back(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 def test_two_hundred_compiles_do_not_grow() -> None:
-    """torch itself keeps some of each compile: 64 KiB of it are allowed."""
-    assert growth_of(_compile, 20, 200) < 200 * (64 << 10)
+    """torch itself keeps some of each compile, as much as without us: 285 KiB with 2.13."""
+    torchs = growth_of(lambda number: _compile(number, "aot_eager"), 20, 200)
+    assert growth_of(_compile, 20, 200) < torchs + 200 * (32 << 10)
 
 
 # -- outputs -----------------------------------------------------------------------------------------
