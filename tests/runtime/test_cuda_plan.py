@@ -195,7 +195,7 @@ def test_another_device_is_current_only_within_the_call(cuda: StubCuda, monkeypa
 
 def test_the_profiler_sees_one_range_per_kernel(cuda: StubCuda) -> None:
     function = plan_of(cuda).function
-    with torch.profiler.profile(acc_events=True) as profile:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True) as profile:
         function([aligned(20, 1)])
     assert [event.name for event in profile.events() if event.name.startswith("stepwell::")] == ["stepwell::add_one"]
     assert [one.function for one in cuda.launched] == [FIRST_FUNCTION + 1]
