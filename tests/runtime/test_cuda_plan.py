@@ -61,7 +61,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> StubCuda:
     """A driver without a GPU, and a torch that believes in one device."""
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: STREAM + device, raising=False)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
     monkeypatch.setattr(cuda_plan, "empty_strided_cuda", torch._C._dynamo.guards._empty_strided_cpu)  # type: ignore[attr-defined]
     return StubCuda()
 
