@@ -20,7 +20,7 @@ from torch._functorch.partitioners import OpTypes, get_default_op_list
 from .aten import TABLE
 from .aten.products import PRODUCTS
 from .decompositions import decomposition_table
-from .random import replace_random
+from .random import replace_random, split_saved_states
 from .strides import correct_strides
 
 
@@ -96,7 +96,9 @@ def partition(
     if not fallback_random:
         replace_random(joint)
     with _our_op_types():
-        return partitioners.min_cut_rematerialization_partition(joint, inputs, **options)
+        forward, backward = partitioners.min_cut_rematerialization_partition(joint, inputs, **options)
+    split_saved_states(forward, backward)
+    return forward, backward
 
 
 @contextmanager

@@ -11,12 +11,16 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
+from torch._subclasses.fake_tensor import FakeTensor
 
 from .aten.registry import overload
 from .random_ops import FRACTION_BITS
 
 _MAX_RANGE = 1 << 24
 """Ranges of integers up to which the remainder of 32 bits is uniform enough."""
+
+_STATE_BYTES = torch.get_rng_state().numel()
 
 STREAMS_PER_OP = 2
 """An op may use its stream and the next one."""
@@ -114,6 +118,45 @@ def replace_random(gm: fx.GraphModule) -> None:
     if any(replaced):
         gm.graph.eliminate_dead_code()
         gm.recompile()
+
+
+# -- eager's own numbers -----------------------------------------------------------------------------
+
+
+def split_saved_states(forward: fx.GraphModule, backward: fx.GraphModule) -> None:
+    """torch makes a recomputed random op repeat its numbers by calls that save and restore the generator's state.
+
+    The former become two ordinary ops, the latter get the fake values that torch leaves out.
+    """
+    for node in forward.graph.find_nodes(op="call_function", target=run_and_save_rng_state):
+        _split(forward.graph, node)
+    for node in backward.graph.find_nodes(op="call_function", target=run_with_rng_state):
+        _, target, *arguments = node.args
+        fakes = fx.map_arg((arguments, node.kwargs), lambda operand: operand.meta["val"])
+        with _first_fake(backward).fake_mode:
+            node.meta["val"] = target(*fakes[0], **fakes[1])
+
+
+def _split(graph: fx.Graph, node: fx.Node) -> None:
+    parts = {user.args[1]: user for user in node.users}
+    target, *arguments = node.args
+    with graph.inserting_before(node):
+        value = parts[1].meta["val"]
+        first = value[0] if isinstance(value, tuple | list) else value
+        state = graph.call_function(torch.ops.stepwell.rng_state.default, (first.device,))
+        result = graph.call_function(target, tuple(arguments), node.kwargs)  # type: ignore[arg-type]
+    for position, replacement in ((0, state), (1, result)):
+        replacement.meta = dict(parts[position].meta)
+        parts[position].replace_all_uses_with(replacement)
+        graph.erase_node(parts[position])
+    graph.erase_node(node)
+    with first.fake_mode:  # torch gives the state a symbol for its size
+        state.meta["val"] = torch.empty(_STATE_BYTES, dtype=torch.uint8)
+
+
+def _first_fake(gm: fx.GraphModule) -> Any:
+    values = (node.meta.get("val") for node in gm.graph.find_nodes(op="placeholder"))
+    return next(value for value in values if isinstance(value, FakeTensor))
 
 
 def _has_own_generator(node: fx.Node) -> bool:

@@ -57,6 +57,10 @@ def _seed(device: torch.device) -> Tensor:
     return torch.randint(-(2**63), 2**63 - 1, (), device=device)
 
 
+def _state(device: torch.device) -> Tensor:
+    return torch.get_rng_state() if device.type == "cpu" else torch.get_device_module(device).get_rng_state(device)
+
+
 def _uniform(seed: Tensor, size: Sequence[int], stream: int, dtype: torch.dtype) -> Tensor:
     if dtype != torch.float64:
         return _fraction(seed, size, stream, FRACTION_BITS[dtype]).to(dtype)
@@ -78,6 +82,10 @@ def _fake_seed(device: torch.device) -> Tensor:
     return torch.empty((), dtype=torch.int64, device=device)
 
 
+def _fake_state(device: torch.device) -> Tensor:
+    return torch.empty_like(torch.get_rng_state())
+
+
 def _fake_numbers(seed: Tensor, *arguments: Any) -> Tensor:
     *_, size, _stream, dtype = arguments
     return torch.empty(size, dtype=dtype, device=seed.device)
@@ -85,6 +93,7 @@ def _fake_numbers(seed: Tensor, *arguments: Any) -> Tensor:
 
 _OPS: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
     "seed(Device device) -> Tensor": (_seed, _fake_seed),
+    "rng_state(Device device) -> Tensor": (_state, _fake_state),
     "uniform(Tensor seed, SymInt[] size, int stream, ScalarType dtype) -> Tensor": (_uniform, _fake_numbers),
     "normal(Tensor seed, SymInt[] size, int stream, ScalarType dtype) -> Tensor": (_normal, _fake_numbers),
     "integers(Tensor seed, int low, int high, SymInt[] size, int stream, ScalarType dtype) -> Tensor": (
@@ -92,14 +101,15 @@ _OPS: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
         _fake_numbers,
     ),
 }
-"""Schema → eager form and fake form. `seed` draws a seed from torch's generator, as an i64 of rank 0; `uniform`
-numbers lie in [0, 1), `normal` ones have mean 0 and deviation 1, `integers` lie in [low, high)."""
+"""Schema → eager form and fake form. `seed` draws a seed from torch's generator, as an i64 of rank 0; `rng_state` is
+the state of that generator, as bytes; `uniform` numbers lie in [0, 1), `normal` ones have mean 0 and deviation 1,
+`integers` lie in [low, high)."""
 
 # A plain library: the wrapper `torch.library.custom_op` would cost 1 ms a call.
 LIBRARY = torch.library.Library("stepwell", "DEF")
 
 for _schema, (_eager, _fake) in _OPS.items():
     _name = _schema.partition("(")[0]
-    LIBRARY.define(_schema, tags=(torch.Tag.nondeterministic_seeded,) if _name == "seed" else ())
+    LIBRARY.define(_schema, tags=(torch.Tag.nondeterministic_seeded,) if _name in ("seed", "rng_state") else ())
     LIBRARY.impl(_name, _eager, "CompositeExplicitAutograd")
     torch.library.register_fake(f"stepwell::{_name}", _fake, lib=LIBRARY)
