@@ -28,7 +28,7 @@ def batch_norm_reshaped(x: Tensor) -> Tensor:
 
 def unpool(x: Tensor) -> Tensor:
     pooled, indices = functional.max_pool2d(x, 2, return_indices=True)
-    return functional.max_unpool2d(pooled, indices, 2)
+    return functional.max_unpool2d(pooled, indices, (2, 2))
 
 
 CASES: dict[str, tuple[Callable[[Tensor], Any], Callable[[], Tensor]]] = {
