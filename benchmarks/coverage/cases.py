@@ -1,0 +1,212 @@
+"""What is tried: the operators of PyTorch's database, with its samples, in several memory layouts and call forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
+
+OpInfo: TypeAlias = Any
+"""`torch.testing._internal.opinfo.core.OpInfo`, which has no types."""
+
+SEED = 20
+
+
+# -- one call ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of tensors: an operator with all its other arguments."""
+
+    function: Callable[..., Any]
+    leaves: tuple[Any, ...]
+    structure: TreeSpec
+    process: Callable[[Any], Any] = field(default=lambda result: result)
+
+    @staticmethod
+    def of(
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        process: Callable[[Any], Any] = lambda result: result,
+    ) -> Call:
+        leaves, structure = tree_flatten((tuple(args), kwargs))
+        return Call(function, tuple(leaves), structure, process)
+
+    @cached_property
+    def tensors(self) -> list[Tensor]:
+        return [leaf for leaf in self.leaves if isinstance(leaf, Tensor)]
+
+    def with_tensors(self, tensors: Sequence[Tensor]) -> Call:
+        """The same call on other tensors."""
+        return Call(self.function, tuple(self._filled(tensors)), self.structure, self.process)
+
+    def __call__(self, *tensors: Tensor) -> list[Any]:
+        args, kwargs = tree_unflatten(self._filled(tensors), self.structure)
+        return tree_leaves(self.process(self.function(*args, **kwargs)))
+
+    def _filled(self, tensors: Sequence[Tensor]) -> list[Any]:
+        rest = iter(tensors)
+        return [next(rest) if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call to compare; `gradients` asks for a backward pass, too."""
+
+    name: str
+    call: Call
+    gradients: bool = False
+    raises: type[Exception] | None = None
+
+
+# -- memory layouts ----------------------------------------------------------------------------------
+
+Layout: TypeAlias = Callable[[Tensor], Tensor | None]
+"""The same elements (or some of them, or none) in other memory; None where the layout does not apply."""
+
+
+def _transposed(x: Tensor) -> Tensor | None:
+    if x.ndim < 2 or x.shape[0] == 1 or x.shape[-1] == 1:
+        return None
+    return x.transpose(0, -1).contiguous().transpose(0, -1)
+
+
+def _sliced(x: Tensor) -> Tensor | None:
+    """Every second element along the last dim, from the second on."""
+    if not x.ndim:
+        return None
+    base = x.new_zeros(*x.shape[:-1], 2 * x.shape[-1] + 1)
+    view = base[..., 1::2]
+    view.copy_(x)
+    return view
+
+
+def _expanded(x: Tensor) -> Tensor | None:
+    return x[:1].clone().expand_as(x) if x.ndim and x.shape[0] > 1 else None
+
+
+def _channels_last(x: Tensor) -> Tensor | None:
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return x.contiguous(memory_format=formats[x.ndim]) if x.ndim in formats else None
+
+
+def _empty(x: Tensor) -> Tensor | None:
+    return x[:0].clone() if x.ndim else None
+
+
+LAYOUTS: dict[str, Layout] = {
+    "transposed": _transposed,
+    "sliced": _sliced,
+    "expanded": _expanded,
+    "channels last": _channels_last,
+    "empty": _empty,
+}
+
+
+def laid_out(call: Call, layout: Layout) -> Call | None:
+    """The call on tensors in that layout; None where it fits no tensor."""
+    found = [None if tensor.layout != torch.strided else layout(tensor.detach()) for tensor in call.tensors]
+    if not any(tensor is not None for tensor in found):
+        return None
+    return call.with_tensors(
+        [
+            old if new is None else new.requires_grad_(old.requires_grad)
+            for old, new in zip(call.tensors, found, strict=True)
+        ]
+    )
+
+
+EAGER_CRASHES = {("nn.functional.pdist", "empty")}
+"""Operators and layouts that end eager's process."""
+
+
+# -- samples -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much of the database is tried: `samples` for each operator and type (all if 0), of them `varied` in every
+    layout and form."""
+
+    samples: int = 0
+    varied: int = 1
+
+
+def operators() -> list[OpInfo]:
+    """The database in its order. Its module takes seconds to import."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return list(op_db)
+
+
+def dtypes_of(op: OpInfo) -> list[torch.dtype]:
+    return sorted(op.supported_dtypes("cpu"), key=str)
+
+
+def cases(op: OpInfo, dtype: torch.dtype, extent: Extent) -> Iterator[Case]:
+    """The cases of an operator in one type. Those that eager refuses are among them."""
+    gradients = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
+    torch.manual_seed(SEED)
+    samples = list(op.sample_inputs("cpu", dtype, requires_grad=gradients))
+    for number, sample in _spread(samples, extent.samples):
+        call = Call.of(op, (sample.input, *sample.args), sample.kwargs, sample.output_process_fn_grad)
+        needs = gradients and any(tensor.requires_grad for tensor in call.tensors)
+        yield Case(f"{number}", call, needs)
+        if number < extent.varied:
+            yield from _variations(op, sample, call, str(number), needs)
+    yield from _errors(op, dtype)
+
+
+def _spread(samples: list[Any], limit: int) -> Iterator[tuple[int, Any]]:
+    """At most so many samples, evenly from the whole list, each with its number."""
+    step = max(1.0, len(samples) / limit) if limit else 1.0
+    position = 0.0
+    while int(position) < len(samples):
+        yield int(position), samples[int(position)]
+        position += step
+
+
+def _variations(op: OpInfo, sample: Any, call: Call, number: str, gradients: bool) -> Iterator[Case]:
+    for name, layout in LAYOUTS.items():
+        if (op.name, name) in EAGER_CRASHES:
+            continue
+        if (varied := laid_out(call, layout)) is not None:
+            yield Case(f"{number} {name}", varied, gradients)
+    args = (sample.input, *sample.args)
+    if op.inplace_variant is not None and not sample.broadcasts_input:
+        yield Case(f"{number} in place", Call.of(op.inplace_variant, args, sample.kwargs))
+    if op.supports_out and "out" not in sample.kwargs:
+        yield from _into_outputs(op, args, sample.kwargs, number)
+
+
+def _into_outputs(op: OpInfo, args: Sequence[Any], kwargs: dict[str, Any], number: str) -> Iterator[Case]:
+    """The form with `out=`, on results that are filled with another number before."""
+    try:
+        with torch.no_grad():
+            result = op(*args, **kwargs)
+    except Exception:
+        return
+    tensors = [result] if isinstance(result, Tensor) else list(result) if isinstance(result, tuple) else []
+    if not tensors or not all(isinstance(value, Tensor) and value.layout == torch.strided for value in tensors):
+        return
+    outs = [torch.ones_like(value) for value in tensors]
+    out = outs[0] if isinstance(result, Tensor) else tuple(outs)
+    yield Case(f"{number} out=", Call.of(op, args, {**kwargs, "out": out}))
+
+
+def _errors(op: OpInfo, dtype: torch.dtype) -> Iterator[Case]:
+    """Inputs that eager refuses; they come in a type of their own choice, so only float32 asks for them."""
+    if op.error_inputs_func is None or dtype != torch.float32:
+        return
+    torch.manual_seed(SEED)
+    for number, error in enumerate(op.error_inputs("cpu")):
+        sample = error.sample_input
+        call = Call.of(op, (sample.input, *sample.args), sample.kwargs)
+        yield Case(f"error {number}", call, raises=error.error_type)
