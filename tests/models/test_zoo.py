@@ -134,7 +134,7 @@ def test_autocast(name: str, recorder: ExternRecorder) -> None:
     assert_as_accurate_as_eager(compiled, eager, _train(exact, exact, to_double(inputs)))
 
 
-@_cases(IMAGES, "resnet")
+@_cases(IMAGES, "regnet")
 def test_channels_last(name: str, recorder: ExternRecorder) -> None:
     module, inputs = build(name)
     module, inputs = channels_last(module.train()), to_channels_last(inputs)
