@@ -45,6 +45,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "host-reuse-buffers": ("host.reuse_buffers", "HostReuseBuffers"),
     "host-plan-buffers": ("host.plan_buffers", "HostPlanBuffers"),
     "host-group-stretches": ("host.group_stretches", "HostGroupStretches"),
+    "host-batch-runs": ("host.batch_runs", "HostBatchRuns"),
     "host-free-buffers": ("host.free_buffers", "HostFreeBuffers"),
 }
 """Pass → module of this package and the class in it: `graph-fold-constants` is `graph.fold_constants`."""
@@ -66,6 +67,7 @@ HOST: Stage = (
         "host-reuse-buffers",
         "host-plan-buffers",
         "host-group-stretches",
+        "host-batch-runs",
         "host-free-buffers",  # last: it needs the final order
     ),
 )

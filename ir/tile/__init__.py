@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from .batches import ChooseOp
 from .ops import (
     AssertOp,
     BroadcastOp,
@@ -35,6 +36,7 @@ Tile = Dialect(
         KernelOp,
         ProgramIdOp,
         GridSizeOp,
+        ChooseOp,
         ForOp,
         YieldOp,
         ScratchOp,
@@ -58,7 +60,7 @@ Tile = Dialect(
 )
 
 __all__ = [
-    "AssertOp", "BroadcastOp", "CompareOp", "ConvertOp", "ForOp", "GatherOp", "GridSizeOp", "IndexOp", "IotaOp",
+    "AssertOp", "BroadcastOp", "ChooseOp", "CompareOp", "ConvertOp", "ForOp", "GatherOp", "GridSizeOp", "IndexOp", "IotaOp",
     "KernelOp", "LoadOp", "PhiloxOp", "PrefetchOp", "ProgramIdOp", "ReduceOp", "ScanOp", "ScatterOp", "ScratchOp",
     "SelectOp", "StoreOp", "Tile", "TransposeOp", "YieldOp",
 ]  # fmt: skip

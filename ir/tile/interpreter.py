@@ -130,6 +130,10 @@ class TileFunctions(InterpreterFunctions):
     def run_grid_size(self, interpreter: Interpreter, op: tile.GridSizeOp, args: PythonValues) -> PythonValues:
         return (np.asarray(self.running.programs),)
 
+    @impl(tile.ChooseOp)
+    def run_choose(self, interpreter: Interpreter, op: tile.ChooseOp, args: PythonValues) -> PythonValues:
+        return (args[1 + int(args[0])],)
+
     # loops
 
     @impl(tile.ForOp)

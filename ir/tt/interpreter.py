@@ -197,6 +197,9 @@ class TritonFunctions(InterpreterFunctions):
 
     @impl(tt.SelectOp)
     def run_select(self, interpreter: Interpreter, op: tt.SelectOp, args: PythonValues) -> PythonValues:
+        condition, first, second = args
+        if isinstance(first, Pointers) and not np.ndim(condition):
+            return (first if condition else second,)
         return (np.where(*args),)
 
     @impl(tt.BitcastOp)

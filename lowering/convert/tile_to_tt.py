@@ -24,7 +24,7 @@ from ...ir.expr import ZERO, Expr
 from ...ir.shapes import SYMBOLS, SymbolRange
 from ...ir.tile.ops import INDEX_BITS, STAGES, WARPS, BlockAccessOp
 from ...ir.tt.ops import DIVISIBILITY, ERROR_SHIFT, ERRORS, GRID, element_of, pointer_type, shape_of
-from .tt_arith import ARITHMETIC, unsupported
+from .tt_arith import ARITHMETIC, compare, unsupported
 from .tt_builder import TritonBuilder, argument_type
 
 ALIGNMENT = 16
@@ -137,6 +137,15 @@ def _emit_program(b: KernelBuilder, op: tile.ProgramIdOp) -> None:
 
 def _emit_grid_size(b: KernelBuilder, op: tile.GridSizeOp) -> None:
     b.values[op.result] = b.expression(b.grid, ())
+
+
+def _emit_choose(b: KernelBuilder, op: tile.ChooseOp) -> None:
+    """A chain of selects: the number of a program is the same in all of its threads, which therefore do not part."""
+    number = b.values[op.number]
+    *rest, chosen = b.operands(op.buffers)
+    for position, pointer in reversed(list(enumerate(rest))):
+        chosen = b.add(tt.SelectOp.make(compare(b, "eq", number, b.constant(position, number.type)), pointer, chosen))
+    b.values[op.result] = chosen
 
 
 def _emit_for(b: KernelBuilder, op: tile.ForOp) -> None:
@@ -289,6 +298,7 @@ EMITTERS: dict[type[Operation], Callable[[KernelBuilder, Any], None]] = {
     **ARITHMETIC,
     tile.ProgramIdOp: _emit_program,
     tile.GridSizeOp: _emit_grid_size,
+    tile.ChooseOp: _emit_choose,
     tile.ForOp: _emit_for,
     tile.YieldOp: _emit_yield,
     tile.LoadOp: _emit_load,

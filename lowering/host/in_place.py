@@ -39,10 +39,12 @@ def overwrites_safely(kernel: tile.KernelOp, source: SSAValue, target: SSAValue)
 
 
 def fills_threads(kernel: tile.KernelOp, block: Attribute) -> bool:
-    """Whether each lane of a block is one thread's: of a smaller block several threads of a GPU hold copies, and one
-    may load its copy when another has stored already."""
+    """Whether each lane of a block is one thread's, or all threads of a program run in step: of a smaller block
+    several threads of a GPU hold copies, and a warp may load its copy when another has stored already."""
     warps = kernel.attributes.get(WARPS)
-    return not isinstance(warps, IntegerAttr) or prod(shape_of(block)) >= WARP_LANES * warps.value.data
+    if not isinstance(warps, IntegerAttr) or warps.value.data == 1:
+        return True
+    return prod(shape_of(block)) >= WARP_LANES * warps.value.data
 
 
 def _used_in_finish(kernel: tile.KernelOp, *arguments: SSAValue) -> bool:

@@ -94,6 +94,8 @@ class GridPlanner:
 
     def plan(self) -> GridPlan:
         nests = nests_of(self.model.kernel.block)
+        if not nests:
+            return GridPlan(None, (), PIECE_ELEMENTS, warps=1)
         nest = nests[0] if len(nests) == 1 else None
         if not isinstance(nest, loop.ParallelOp) or nest is not self.model.kernel.block.last_op or not nest.rank:
             return GridPlan(None, (), PIECE_ELEMENTS, self.warps(PIECE_ELEMENTS))

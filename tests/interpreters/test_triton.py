@@ -9,6 +9,7 @@ import torch
 
 from stepwell.ir import tile
 from stepwell.ir.errors import LoweringError
+from stepwell.lowering.pipelines import GPU
 from stepwell.tests.interpreters.cases import Case as OpCase
 from stepwell.tests.interpreters.cases import all_cases
 from stepwell.tests.interpreters.lowered_triton import TO_TILE, TO_TRITON, lowered
@@ -138,3 +139,30 @@ def test_what_was_written_at_a_computed_place_is_found_there(other_place: bool) 
     written, found = run(lowered(text, *TO_TRITON), x)
     assert_same(written, doubled.view(8, 4, 4))
     assert_same(found, read - doubled.sum(1, keepdim=True))
+
+
+TWICE = """
+func.func @main(%x: tensor<4x96xf32>, %y: tensor<4x96xf32>) -> (tensor<4x96xf32>, tensor<4x96xf32>) {
+  %e = graph.exp %x : tensor<4x96xf32>
+  %f = graph.exp %y : tensor<4x96xf32>
+  func.return %e, %f : tensor<4x96xf32>, tensor<4x96xf32>
+}
+"""
+BATCH = """
+func.func @main(%x: tensor<4x96xf32>, %y: tensor<4x96xf32>) -> (tensor<4x96xf32>, tensor<4x96xf32>) {
+  %e, %f = host.launch @exp_0_batch_0 ins(%x : tensor<4x96xf32>, %y : tensor<4x96xf32>)
+    outs(tensor<4x96xf32>, tensor<4x96xf32>)
+  func.return %e, %f : tensor<4x96xf32>, tensor<4x96xf32>
+}
+"""
+
+
+def test_a_batch_computes_what_its_runs_do() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(4, 96, generator=generator), torch.randn(4, 96, generator=generator)
+    module = lowered(TWICE, "convert-graph-to-loop", *TO_TILE, *dict(GPU)["host"])
+    (kernel,) = (op for op in module.walk() if isinstance(op, tile.KernelOp))
+    for passes in ((), ("convert-tile-to-tt",)):
+        results = run(lowered(BATCH + str(kernel), *passes), x, y)
+        for found, expected in zip(results, (x.exp(), y.exp()), strict=True):
+            assert_same(found, expected, rtol=1e-6)

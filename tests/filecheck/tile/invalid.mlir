@@ -98,3 +98,11 @@ tile.kernel @k(%x : memref<?xf32>) grid (1) {
   %s = tile.scan add %v dim 1 : vector<8xf32>
 }
 // CHECK: tile.scan: expected a dimension of vector<8xf32>
+
+// -----
+
+tile.kernel @k(%x : memref<?xf32>) grid (1) {
+  %p = tile.program_id : index
+  %b = "tile.choose"(%p, %x) : (index, memref<?xf32>) -> memref<?xf64>
+}
+// CHECK: tile.choose: expected buffers of memref<?xf64>
