@@ -484,10 +484,10 @@ class BlockBuilder:
     def combine_one(self, name: str, left: SSAValue, right: SSAValue) -> SSAValue:
         is_float = not isinstance(element_of(left.type), IntegerType | IndexType)
         if element_of(left.type) == i1:
-            name = _BOOL_COMBINERS[name]
+            name = ON_BOOLS[name]
         if is_float and name in ("max", "min"):  # so that the check for NaN does not wait for the accumulator
             left, right = right, left
-        return self.binary(_COMBINER_OPS[name][is_float], left, right)
+        return self.binary(COMBINER_OPS[name][is_float], left, right)
 
     def _beats(
         self, name: str, left: SSAValue, left_index: SSAValue, right: SSAValue, right_index: SSAValue
@@ -536,7 +536,7 @@ _INDEX_OPERATORS: dict[str, type[Operation]] = {
     "max": arith.MaxSIOp,
 }
 
-_COMBINER_OPS: dict[str, tuple[type[Operation], type[Operation]]] = {  # on integers, on floats
+COMBINER_OPS: dict[str, tuple[type[Operation], type[Operation]]] = {  # on integers, on floats
     "add": (arith.AddiOp, arith.AddfOp),
     "mul": (arith.MuliOp, arith.MulfOp),
     "max": (arith.MaxSIOp, arith.MaximumfOp),
@@ -548,10 +548,11 @@ _COMBINER_OPS: dict[str, tuple[type[Operation], type[Operation]]] = {  # on inte
     "xor": (arith.XOrIOp, arith.XOrIOp),
 }
 
-_BOOL_COMBINERS = {
+ON_BOOLS = {
     "add": "or", "mul": "and", "max": "or", "maxu": "or", "min": "and", "minu": "and", "and": "and", "or": "or",
     "xor": "xor",
 }  # fmt: skip
+"""What a combiner is on bools."""
 
 CASTS: tuple[type[Operation], ...] = (
     arith.ExtSIOp,

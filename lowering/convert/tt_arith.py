@@ -18,6 +18,7 @@ from ...ir.errors import LoweringError
 from ...ir.tt import libdevice
 from ...ir.tt.ops import block_type, element_of, shape_of
 from .block_builder import CASTS as SCALAR_CASTS
+from .block_builder import COMBINER_OPS, ON_BOOLS
 from .tt_builder import TritonBuilder
 
 Compute = Callable[..., SSAValue]
@@ -202,7 +203,7 @@ def combine_scalars(b: TritonBuilder, name: str, left: Sequence[SSAValue], right
     if name in ("argmax", "argmin"):
         takes = _beats(b, name, left, right)
         return [select(b, takes, other, one) for one, other in zip(left, right, strict=True)]
-    on_integers, on_floats = COMBINERS[name]
+    on_integers, on_floats = COMBINER_OPS[name]
     is_integer = isinstance(element_of(left[0].type), IntegerType)
     return [b.op(on_integers if is_integer else on_floats, left[0], right[0])]
 
@@ -220,22 +221,6 @@ def _beats(b: TritonBuilder, name: str, left: Sequence[SSAValue], right: Sequenc
         return takes
     beats_nan = b.op(arith.OrIOp, compare(b, "ord", key, key), earlier)
     return b.op(arith.OrIOp, takes, b.op(arith.AndIOp, compare(b, "uno", other, other), beats_nan))
-
-
-COMBINERS: dict[str, tuple[type[Operation], type[Operation]]] = {  # on integers, on floats
-    "add": (arith.AddiOp, arith.AddfOp),
-    "mul": (arith.MuliOp, arith.MulfOp),
-    "max": (arith.MaxSIOp, arith.MaximumfOp),
-    "min": (arith.MinSIOp, arith.MinimumfOp),
-    "maxu": (arith.MaxUIOp, arith.MaximumfOp),
-    "minu": (arith.MinUIOp, arith.MinimumfOp),
-    "and": (arith.AndIOp, arith.AndIOp),
-    "or": (arith.OrIOp, arith.OrIOp),
-    "xor": (arith.XOrIOp, arith.XOrIOp),
-}
-
-ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "maxu": "or", "min": "and", "minu": "and"}
-"""What a combiner is on bools, which are reduced as i32 of 0 and 1."""
 
 
 def _emit_reduce(b: TritonBuilder, op: tile.ReduceOp) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from stepwell.runtime.cuda_graphs import MAX_PATTERNS, Recording
+from stepwell.tests.gpu.training import losses
 
 
 def graphed(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -67,23 +67,8 @@ def test_results_that_are_held_do_not_change(gpu: torch.device, replays: list[Re
 
 
 def test_training(gpu: torch.device, replays: list[Recording]) -> None:
-    torch.manual_seed(1)
-    model = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.LayerNorm(64), nn.Linear(64, 8)).to(gpu)
-    x, y = torch.randn(40, 32, device=gpu), torch.randn(40, 8, device=gpu)
-    histories = []
-    for wrap in (lambda f: f, graphed):
-        own = copy.deepcopy(model)
-        optimizer = torch.optim.Adam(own.parameters(), lr=1e-2)
-        loss_of = wrap(lambda x, y, own=own: nn.functional.mse_loss(own(x), y))
-        losses = []
-        for _ in range(8):
-            optimizer.zero_grad()
-            loss = loss_of(x, y)
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-        histories.append(losses)
-    assert histories[1] == pytest.approx(histories[0], rel=1e-4)
+    eager, found = losses(gpu, 8, lambda f: f, graphed)
+    assert found == pytest.approx(eager, rel=1e-4)
     assert len(replays) > 6
 
 
