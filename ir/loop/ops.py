@@ -171,6 +171,9 @@ class KernelOp(IRDLOperation):
             if (init := inits.get(position)) is not None:
                 printer.print_string(" = ")
                 printer.print_operand(init)
+                if init.type != self.results[position].type:  # in another layout
+                    printer.print_string(" : ")
+                    printer.print_attribute(init.type)
         printer.print_string(") -> ")
         printer.print_list(self.result_types, printer.print_attribute)
         printer.print_string(" ")
@@ -180,12 +183,12 @@ class KernelOp(IRDLOperation):
     def parse(cls, parser: Parser) -> KernelOp:
         name = parser.parse_str_literal()
         parser.parse_keyword("outs")
-        inits: list[UnresolvedOperand | None] = []
+        inits: list[tuple[UnresolvedOperand, Attribute | None] | None] = []
 
         def destination() -> Parser.Argument:
             argument = parser.parse_argument()
             equals = parser.parse_optional_punctuation("=")
-            inits.append(parser.parse_unresolved_operand() if equals else None)
+            inits.append(_parse_init(parser) if equals else None)
             return argument
 
         arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, destination)
@@ -195,7 +198,7 @@ class KernelOp(IRDLOperation):
             parser.parse_punctuation(",")
             types.append(parser.parse_type())
         values = [
-            None if init is None else parser.resolve_operand(init, type_)
+            None if init is None else parser.resolve_operand(init[0], init[1] or type_)
             for init, type_ in zip(inits, types, strict=True)
         ]
         kernel = KernelOp.make(name, types, values)
@@ -203,6 +206,12 @@ class KernelOp(IRDLOperation):
         kernel.detach_region(kernel.body)
         kernel.add_region(region)
         return kernel
+
+
+def _parse_init(parser: Parser) -> tuple[UnresolvedOperand, Attribute | None]:
+    """An initial value, with its type where that is not the result's."""
+    init = parser.parse_unresolved_operand()
+    return init, parser.parse_type() if parser.parse_optional_punctuation(":") else None
 
 
 @cache

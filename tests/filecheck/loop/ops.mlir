@@ -50,3 +50,15 @@ func.func @expressions_are_canonical(%x: tensor<64xf32>) -> tensor<64xf32> {
   }
   func.return %y : tensor<64xf32>
 }
+
+// CHECK-LABEL: @initial_value_in_another_layout
+func.func @initial_value_in_another_layout(%x: tensor<2x3xf32, #stepwell.layout<(2, 3), (1, 2)>>) -> tensor<2x3xf32> {
+  // CHECK: loop.kernel "copy" outs(%{{\w+}}: memref<2x3xf32> = %x : tensor<2x3xf32, #stepwell.layout<(2, 3), (1, 2)>>) -> tensor<2x3xf32> {
+  %y = loop.kernel "copy" outs(%o : memref<2x3xf32> = %x : tensor<2x3xf32, #stepwell.layout<(2, 3), (1, 2)>>) -> tensor<2x3xf32> {
+    loop.parallel (%i) to (3) {
+      %v = loop.read %x[1, %i] : tensor<2x3xf32, #stepwell.layout<(2, 3), (1, 2)>>
+      loop.write %v, %o[0, %i] : memref<2x3xf32>
+    }
+  }
+  func.return %y : tensor<2x3xf32>
+}
