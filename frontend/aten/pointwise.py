@@ -393,13 +393,18 @@ def masked_fill(builder: GraphBuilder, self: Value, mask: Value, value: Operand)
     return where(mask, builder.operand(value, self.element), self)
 
 
-@imports("aten.clamp", "aten.clamp.Tensor", "aten.hardtanh")
+@imports("aten.clamp", "aten.clamp.Tensor")
 def clamp(builder: GraphBuilder, self: Value, min: Operand | None = None, max: Operand | None = None) -> Value:
     """NaN stays NaN; where the bounds cross, the upper one wins."""
     x = self.to(builder.element)
     if min is not None:
         x = maximum(x, builder.operand(min, builder.element))
     return x if max is None else minimum(x, builder.operand(max, builder.element))
+
+
+@imports("aten.hardtanh")
+def hardtanh(builder: GraphBuilder, self: Value, min_val: Operand = -1, max_val: Operand = 1) -> Value:
+    return clamp(builder, self, min_val, max_val)
 
 
 @imports("aten.clamp_min", "aten.clamp_min.Tensor")

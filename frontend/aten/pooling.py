@@ -13,7 +13,7 @@ from typing import Any
 from ...ir import graph
 from ...ir.dtypes import INT64, is_float
 from ...ir.expr import Expr, as_expr, product
-from ..builder import Declined, GraphBuilder, Value, where
+from ..builder import Declined, GraphBuilder, Value, isnan, where
 from .creation import padded
 from .registry import imports
 
@@ -73,19 +73,21 @@ def max_pool(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> tuple[Value, Value]:
-    """The index is that in the plane, of the first maximum in the window."""
+    """The index is that in the plane, of the first maximum in the window, or, as in eager, of the last NaN in it."""
     kernel, pad, spread = _pair(kernel_size), _pair(padding), _pair(dilation)
     step = _pair(stride) if stride else kernel
     _checked(self, ceil_mode, kernel, step, pad, spread)
     *outer, rows, columns = builder.sizes
     windows = _windows(self, kernel, step, pad, spread, -math.inf, (rows, columns))
     flat = windows.reshape([*outer, rows, columns, kernel[0] * kernel[1]])
-    offset = flat.reduce(graph.ArgMaxOp, [flat.rank - 1])
+    last = [flat.rank - 1]
+    nan = where(isnan(flat), builder.iota(flat.sizes[-1]), -1).max(last)
+    offset = where(nan >= 0, nan, flat.reduce(graph.ArgMaxOp, last))
     row = builder.binary(graph.FloorDivOp, offset, kernel[1])
     column = offset - row * kernel[1]
     row = row * spread[0] + builder.iota(rows, -pad[0], step[0]).unsqueeze(1)
     column = column * spread[1] + builder.iota(columns, -pad[1], step[1])
-    return flat.max([flat.rank - 1]), row * self.sizes[-1] + column
+    return flat.max(last), row * self.sizes[-1] + column
 
 
 @imports("aten.max_pool2d_with_indices_backward")

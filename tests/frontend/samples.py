@@ -436,7 +436,7 @@ SAMPLES: dict[str, tuple[Call, str]] = {
     "aten.dot": (lambda: call(x(6), x(6)), "mul sum"),
     "aten.max_pool2d_with_indices": (
         lambda: call(x(2, 3, 9, 8), [3, 2], [2, 2], [1, 0]),
-        "pad window argmax floordiv mul sub mul iota add mul iota add max mul add",
+        "pad window isnan iota select max compare argmax select floordiv mul sub mul iota add mul iota add max mul add",
     ),
     "aten.max_pool2d_with_indices_backward": (
         lambda: call(x(1, 2, 4, 4), x(1, 2, 9, 8), [3, 2], [2, 2], [0, 0], [1, 1], False, pooled()),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -39,6 +42,30 @@ def target_of(name: str) -> Any:
 def test_every_row_has_a_sample() -> None:
     sampled = {overload(name if name.count(".") == 2 else f"{name}.default") for name in SAMPLES}
     assert not set(TABLE) - sampled
+
+
+def defaults_of(target: Any, row: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Each argument that a call may leave out, with what the operator then takes and what the row takes."""
+    _builder, *parameters = inspect.signature(row).parameters.values()
+    by_name = {parameter.name: parameter for parameter in parameters}
+    for argument, position in itertools.zip_longest(target._schema.arguments, parameters):
+        if argument is not None and argument.has_default_value():
+            found = by_name.get(argument.name) if argument.kwarg_only else position
+            if found is not None and found.kind not in (found.VAR_KEYWORD, found.VAR_POSITIONAL):
+                yield argument.name, argument.default_value, found.default
+
+
+def plain(value: Any) -> Any:
+    """None for nothing, a number for a list of it."""
+    if isinstance(value, list | tuple) and len(set(value)) == 1:
+        value = value[0]
+    return value or None
+
+
+@pytest.mark.parametrize("target", TABLE, ids=str)
+def test_defaults_are_the_operators(target: Any) -> None:
+    for name, wanted, given in defaults_of(target, TABLE[target]):
+        assert plain(given) == plain(wanted), name
 
 
 @pytest.mark.parametrize("name", SAMPLES)
