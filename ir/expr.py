@@ -511,6 +511,18 @@ class Domain:
             total = total + term
         return _rejoin(total)
 
+    def _coarser(self, value: Expr, divisor: Expr) -> tuple[int, Expr, Expr, Expr] | None:
+        """`(u, x, n, r)` where the value is `u * x + r` and the divisor `u * n`, with r in `[0, u)`: then the quotient
+        is `x floordiv n`, the remainder `(x mod n) * u + r`."""
+        if not divisor.is_constant or divisor.constant <= 1:
+            return None
+        units = {math.gcd(divisor.constant, coefficient) for coefficient in _coefficients(value)} - {1, divisor.constant}
+        for unit in sorted(units, reverse=True):
+            whole, rest = split_by(value, const(unit))
+            if self.is_nonnegative(rest) and self.is_less(rest, const(unit)):
+                return unit, whole, const(divisor.constant // unit), rest
+        return None
+
     def _simplify_atom(self, atom: Atom) -> Expr:
         if atom.kind in ("dim", "symbol"):
             return Expr((((atom,), 1),))
@@ -524,7 +536,15 @@ class Domain:
             quotient, rest = split_by(first, second)
             if self.is_nonnegative(rest) and self.is_less(rest, second):
                 return quotient if atom.kind == "floordiv" else rest
+            coarser = self._coarser(first, second)
+            if coarser is not None:
+                unit, first, second, rest = coarser
+                return floordiv(first, second) if atom.kind == "floordiv" else mod(first, second) * unit + rest
         return CONSTRUCTORS[atom.kind](first, second)
+
+
+def _coefficients(expr: Expr) -> set[int]:
+    return {abs(coefficient) for _, coefficient in expr.terms}
 
 
 def _rejoin(expr: Expr) -> Expr:

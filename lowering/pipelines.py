@@ -37,6 +37,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "loop-coalesce-dims": ("loop.coalesce_dims", "LoopCoalesceDims"),
     "loop-split-phases": ("loop.split_phases", "LoopSplitPhases"),
     "loop-distribute-nests": ("loop.distribute_nests", "LoopDistributeNests"),
+    "loop-split-dependent-reductions": ("loop.split_dependent_reductions", "LoopSplitDependentReductions"),
     "loop-split-reductions": ("loop.split_reductions", "LoopSplitReductions"),
     "convert-loop-to-tile": ("convert.loop_to_tile", "ConvertLoopToTile"),
     "convert-tile-to-tt": ("convert.tile_to_tt", "ConvertTileToTriton"),
@@ -117,7 +118,10 @@ CPU: tuple[Stage, ...] = (*FRONT, TILE, HOST)
 GPU: tuple[Stage, ...] = (
     *FRONT,
     # Programs cannot wait for each other: what they share takes a second kernel.
-    ("split", ("loop-distribute-nests", "loop-coalesce-dims", "loop-split-reductions")),
+    (
+        "split",
+        ("loop-distribute-nests", "loop-coalesce-dims", "loop-split-dependent-reductions", "loop-split-reductions"),
+    ),
     TILE,
     HOST,
     ("tt", ("convert-tile-to-tt",)),  # last: what the host passes ask of kernels is said at the tile level

@@ -57,6 +57,17 @@ def split_index(nest: loop.NestOp, index: SSAValue, factors: Sequence[Expr], siz
     drop_index(nest, position + len(factors))
 
 
+def take_part(nest: loop.NestOp, position: int, number: SSAValue, length: Expr, sizes: Sizes) -> SSAValue:
+    """`nest (i) to (n) { b(i) }  →  nest (j) to (length) { b(number * length + j) }` for a dim; its new index."""
+    old = nest.indices[position]
+    inner = nest.block.insert_arg(INDEX, position)
+    inner.name_hint = old.name_hint
+    nest.properties["extents"] = extents_attr([*nest.sizes[:position], length, *nest.sizes[position:]])
+    replace_indices({old: dim(0) * length + dim(1)}, [number, inner], sizes)
+    drop_index(nest, position + 1)
+    return inner
+
+
 def drop_index(nest: loop.NestOp, position: int) -> None:
     """Removes an index that nothing uses."""
     extents = nest.sizes

@@ -19,7 +19,6 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 from ...ir import loop
 from ...ir.combiners import COMBINERS, identity_value
 from ...ir.expr import Expr, ceildiv, const, dim
-from ...ir.loop.ops import INDEX, extents_attr
 from ...ir.shapes import tensor_type
 from ...ir.target import Target, target_of
 from ..analysis.accesses import all_ops
@@ -28,7 +27,7 @@ from ..analysis.sizes import Sizes
 from ..schedule.grid_plan import GridPlanner
 from ..schedule.model import KernelModel, nests_of
 from .moves import erase
-from .nests import drop_index, replace_indices
+from .nests import take_part
 
 PROGRAMS_PER_CORE = 4
 """Programs that a split aims at, for each multiprocessor."""
@@ -142,14 +141,9 @@ class Splitter:
     def shift(self, part: loop.ReduceOp, number: SSAValue, cut: Cut) -> None:
         """Has a copy of the reduction go over the part of that number."""
         whole = part.sizes[cut.position]
-        sizes, old = part.sizes, part.indices[cut.position]
-        inner = part.block.insert_arg(INDEX, cut.position)
-        place = dim(0) * cut.length + dim(1)
-        part.properties["extents"] = extents_attr([*sizes[: cut.position], cut.length, *sizes[cut.position :]])
+        inner = take_part(part, cut.position, number, cut.length, self.sizes)
         if cut.ragged:
-            self.guard(part, number, inner, place, whole)
-        replace_indices({old: place}, [number, inner], self.sizes)
-        drop_index(part, cut.position + 1)
+            self.guard(part, number, inner, dim(0) * cut.length + dim(1), whole)
 
     def guard(self, part: loop.ReduceOp, number: SSAValue, inner: SSAValue, place: Expr, size: Expr) -> None:
         """Beyond the end nothing is read, nothing fails, and identities are combined."""

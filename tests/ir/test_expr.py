@@ -87,6 +87,15 @@ def test_division_takes_out_what_divides() -> None:
     assert inner.simplify(mod(index, 64)) == dim(1)
 
 
+def test_division_by_several_rows_divides_the_number_of_the_row() -> None:
+    index = dim(0) * 3136 + dim(1) * 56 + dim(2)
+    inner = Domain({1: const(56), 2: const(56)}, {})
+    assert inner.simplify(floordiv(index, 25088)) == floordiv(dim(0), 8)
+    assert inner.simplify(mod(index, 25088)) == mod(dim(0), 8) * 3136 + dim(1) * 56 + dim(2)
+    longer = Domain({1: const(57), 2: const(56)}, {})
+    assert longer.simplify(floordiv(index, 25088)) == floordiv(dim(0) * 56 + dim(1), 448)
+
+
 def test_division_by_a_symbol_takes_out_what_divides() -> None:
     index = dim(0) * symbol("s0") + dim(1)
     inner = Domain({1: symbol("s0")}, {"s0": (1, None)})
