@@ -423,13 +423,13 @@ class GraphBuilder:
         return self.emit(op.make(operand.ssa))
 
     def binary(self, op: BinaryClass, lhs: Operand, rhs: Operand) -> Value:
-        left, right = self.matched(*self._with_tensor(lhs, rhs, compute_type(self.element)))
+        left, right = self.matched(*self._with_tensor(lhs, rhs, lambda: compute_type(self.element)))
         if not op.accepts(left.element):
             raise Declined
         return self.emit(op.make(left.ssa, right.ssa))
 
     def compare(self, predicate: str, lhs: Operand, rhs: Operand) -> Value:
-        left, right = self.matched(*self._with_tensor(lhs, rhs, self.common_element(lhs, rhs)))
+        left, right = self.matched(*self._with_tensor(lhs, rhs, lambda: self.common_element(lhs, rhs)))
         return self.emit(graph.CompareOp.make(predicate, left.ssa, right.ssa))
 
     def select(self, condition: Value, lhs: Operand, rhs: Operand) -> Value:
@@ -445,11 +445,11 @@ class GraphBuilder:
             return left * right + third
         return self.emit(graph.FmaOp.make(left.ssa, right.broadcast(left.sizes).ssa, third.ssa))
 
-    def _with_tensor(self, lhs: Operand, rhs: Operand, element: Attribute) -> tuple[Operand, Operand]:
+    def _with_tensor(self, lhs: Operand, rhs: Operand, element: Callable[[], Attribute]) -> tuple[Operand, Operand]:
         """The operands, the first of two numbers as a tensor of rank 0: an ATen op may be called on numbers alone."""
         if isinstance(lhs, Value) or isinstance(rhs, Value):
             return lhs, rhs
-        return self.full(lhs, element), rhs
+        return self.full(lhs, element()), rhs
 
     def matched(self, lhs: Operand, rhs: Operand) -> tuple[Value, Value]:
         """Both as tensors of one element type and common sizes; a number takes the type of the other."""
