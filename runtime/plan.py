@@ -141,7 +141,7 @@ class PlanWriter:
     def unpack(self) -> None:
         """Names the inputs, drops the references in the caller's list, evaluates symbols and numbers."""
         for position in (*(source.input for source in self.arguments), *self._object_inputs()):
-            self.inputs[position] = f"input_{position}"
+            self.inputs[position] = self.names.take(f"input_{position}", "input")
         for argument, source in self._sources():
             if isinstance(source, TensorInput):
                 self.inputs[source.input] = self.define(argument, "input")

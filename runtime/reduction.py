@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 from xdsl.dialects.builtin import FunctionType, IndexType, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -18,6 +20,9 @@ from ..ir.arithmetic import dtype_of
 from ..ir.dtypes import element_of, is_native
 from ..ir.graph.attributes import DataAttr
 from ..ir.graph.storages import STORAGES, storages_attr, storages_of
+from ..ir.interpret import symbol_names
+from ..ir.memory import Symbols, shape_of
+from ..ir.shapes import layout_of
 from ..ir.target import TARGET
 from .observers import ir_text
 from .reference import Reference, Watch, to_tensor
@@ -40,6 +45,10 @@ class Case:
         return found
 
     @property
+    def sizes(self) -> list[int]:
+        return [value for value in self.arguments if isinstance(value, int)]
+
+    @property
     def ops(self) -> list[Operation]:
         return list(self.function.body.block.ops)
 
@@ -54,7 +63,11 @@ class Case:
         """The case as if it were imported, with the inputs to call it with."""
         module = self.module.clone()
         module.attributes[TARGET] = target
-        inputs = [value if isinstance(value, int) else to_tensor(value) for value in self.arguments]
+        symbols = dict(zip(symbol_names(self.function), self.sizes, strict=True))
+        inputs = [
+            value if isinstance(value, int) else laid_out(to_tensor(value), argument.type, symbols)
+            for value, argument in zip(self.arguments, self.function.body.block.args, strict=True)
+        ]
         sources: list[ArgumentSource] = [
             SizeSource(position, None) if isinstance(value, int) else TensorInput(position)
             for position, value in enumerate(self.arguments)
@@ -76,12 +89,18 @@ class Case:
         if sum(np.size(value) for value in arrays) > SHOWN_ELEMENTS:
             return ""
         types = [argument.type for argument in self.function.body.block.args if isinstance(argument.type, TensorType)]
-        sizes = [f"{value} : index" for value in self.arguments if isinstance(value, int)]
+        sizes = [f"{value} : index" for value in self.sizes]
         data = [
             str(DataAttr.packed(element_of(type_), np.ascontiguousarray(value).tobytes()))
             for value, type_ in zip(arrays, types, strict=True)
         ]
         return ", ".join([*sizes, *data])
+
+
+def laid_out(value: Tensor, type_: Attribute, symbols: Symbols) -> Tensor:
+    """The tensor with the strides that its type says."""
+    strides = shape_of(layout_of(type_).strides, symbols)
+    return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
 
 
 def reduce(case: Case, fails: Callable[[Case], bool], reference: Reference) -> Case:

@@ -18,7 +18,7 @@ from stepwell.ir import graph
 from stepwell.ir.arithmetic import Array, DType, is_float, wide_dtype
 from stepwell.ir.graph.base import integer_of
 from stepwell.ir.interpret import Interpretation
-from stepwell.tests.property.programs import Program, Trust
+from stepwell.tests.property.programs import APPROXIMATE, Program, Trust
 
 FUNCTION_ULPS = 8
 """Roundings in a function that one level computes in one step and another one in several."""
@@ -170,9 +170,10 @@ RULES: dict[type[Operation], Callable[[Run], Array]] = {
     graph.IndexPutOp: _scattered,
     graph.SigmoidOp: _function,
     graph.PowOp: _function,
+    **dict.fromkeys(APPROXIMATE, _function),
 }  # fmt: skip
 
-INEXACT = (
+INEXACT: tuple[type[Operation], ...] = (
     graph.SumOp, graph.ScanOp, graph.ProdOp, graph.MatmulOp, graph.ScatterOp, graph.IndexPutOp, graph.SigmoidOp,
     graph.PowOp,
 )  # fmt: skip
@@ -182,8 +183,9 @@ INEXACT = (
 class Bounds(Interpreter.Listener):
     """Follows a run of a graph program and notes the bound of each float value that has one above 0."""
 
-    def __init__(self, interpreter: Interpreter) -> None:
+    def __init__(self, interpreter: Interpreter, inexact: tuple[type[Operation], ...]) -> None:
         self.interpreter = interpreter
+        self.inexact = inexact
         self.known: dict[SSAValue, Array] = {}
         self.args: PythonValues = ()
         self.busy = False
@@ -195,7 +197,7 @@ class Bounds(Interpreter.Listener):
     def did_interpret_op(self, op: Operation, results: PythonValues) -> None:
         if self.busy or not results or not is_float(results[0].dtype):
             return
-        if isinstance(op, INEXACT) or any(operand in self.known for operand in op.operands):
+        if isinstance(op, self.inexact) or any(operand in self.known for operand in op.operands):
             bounds = [self.known.get(o, np.zeros(np.shape(arg))) for o, arg in zip(op.operands, self.args, strict=True)]
             self.busy = True
             bound = RULES[type(op)](Run(self.interpreter, op, self.args, bounds, results[0]))
@@ -209,7 +211,8 @@ class Reference:
 
     def __init__(self, program: Program) -> None:
         run = Interpretation(program.module)
-        listener = Bounds(run.interpreter)
+        inexact = INEXACT if program.exact_functions else (*INEXACT, *APPROXIMATE)
+        listener = Bounds(run.interpreter, inexact)
         run.interpreter.listeners = (listener,)
         self.results = run.call(program.arguments)
         self.trusts = program.trusts

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from random import Random
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
+from hypothesis.strategies import DrawFn
 from xdsl.dialects.builtin import ArrayAttr, IndexType, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -77,11 +78,85 @@ class Program:
     module: ModuleOp
     arguments: list[Any]
     trusts: list[Trust]
+    exact_functions: bool
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """How hypothesis shows it."""
         shown = [value if isinstance(value, int) else f"{value.dtype}{value.tolist()}" for value in self.arguments]
         printer.text(f"\n{self.module}\narguments: {shown}\n")
+
+
+# -- choices -----------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+class Choices(Protocol):
+    """Where a program's choices come from. The first of several options is the simplest."""
+
+    def integer(self, low: int, high: int) -> int: ...
+
+    def boolean(self) -> bool: ...
+
+    def one_of(self, options: Sequence[T]) -> T: ...
+
+    def several(self, options: Sequence[T], least: int, most: int) -> list[T]: ...
+
+    def order(self, count: int) -> list[int]: ...
+
+    def subset(self, count: int, most: int | None = None) -> list[int]:
+        """Some of the numbers below `count`, at least one, in any order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Choices of hypothesis, which shrinks them."""
+
+    draw: DrawFn
+
+    def integer(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, high))
+
+    def boolean(self) -> bool:
+        return self.draw(st.booleans())
+
+    def one_of(self, options: Sequence[T]) -> T:
+        return self.draw(st.sampled_from(options))
+
+    def several(self, options: Sequence[T], least: int, most: int) -> list[T]:
+        return self.draw(st.lists(st.sampled_from(options), min_size=least, max_size=most))
+
+    def order(self, count: int) -> list[int]:
+        return self.draw(st.permutations(range(count)))
+
+    def subset(self, count: int, most: int | None = None) -> list[int]:
+        return self.draw(st.lists(st.integers(0, count - 1), unique=True, min_size=1, max_size=most))
+
+
+class Rolled:
+    """Choices of a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+
+    def integer(self, low: int, high: int) -> int:
+        return self.random.randint(low, high)
+
+    def boolean(self) -> bool:
+        return self.random.random() < 0.5
+
+    def one_of(self, options: Sequence[T]) -> T:
+        return self.random.choice(options)
+
+    def several(self, options: Sequence[T], least: int, most: int) -> list[T]:
+        return self.random.choices(options, k=self.random.randint(least, most))
+
+    def order(self, count: int) -> list[int]:
+        return self.random.sample(range(count), count)
+
+    def subset(self, count: int, most: int | None = None) -> list[int]:
+        return self.random.sample(range(count), self.random.randint(1, min(count, most or count)))
 
 
 # -- data --------------------------------------------------------------------------------------------
@@ -93,11 +168,11 @@ _FLOAT_VALUES = [
 ]  # fmt: skip
 
 
-def _data(draw: DrawFn, element: Attribute, shape: Sequence[int]) -> Array:
+def _data(choose: Choices, element: Attribute, shape: Sequence[int]) -> Array:
     """Small whole numbers, or whatever the type can hold."""
     dtype = dtype_of(element)
-    generator = np.random.default_rng(draw(st.integers(0, 3)))
-    kind = draw(st.sampled_from(("whole", "normal", "special")))
+    generator = np.random.default_rng(choose.integer(0, 3))
+    kind = choose.one_of(("whole", "normal", "special"))
     if element == BOOL:
         return generator.integers(0, 2, shape).astype(bool)
     if is_float(element):
@@ -123,15 +198,16 @@ Step = Callable[["Grower"], "Value | None"]
 class Grower:
     """A function under construction."""
 
-    draw: DrawFn
+    choose: Choices
     symbols: dict[str, int]
+    exact_functions: bool
     block: Block
     values: list[Value] = field(default_factory=list)
     arguments: list[Any] = field(default_factory=list)
 
     def pick(self, accepts: Callable[[Value], bool], trust: Trust = Trust.BOUND) -> Value | None:
         fitting = [value for value in self.values if value.trust <= trust and accepts(value)]
-        return self.draw(st.sampled_from(fitting)) if fitting else None
+        return self.choose.one_of(fitting) if fitting else None
 
     def like(self, value: Value, trust: Trust = Trust.BOUND) -> Value:
         """A value of the same sizes and element; at worst itself."""
@@ -157,17 +233,19 @@ class Grower:
         return value
 
     def new_argument(self, element: Attribute | None = None) -> Value:
-        element = self.draw(st.sampled_from((FLOAT32, *ELEMENTS, FLOAT32, BFLOAT16))) if element is None else element
-        sizes = self.draw(st.lists(self.any_size(), max_size=3))
-        order = self.draw(st.permutations(range(len(sizes)))) if self.draw(st.booleans()) else range(len(sizes))
+        element = self.choose.one_of((FLOAT32, *ELEMENTS, FLOAT32, BFLOAT16)) if element is None else element
+        sizes = self.choose.several(self.sizes, 0, 3)
+        order = self.choose.order(len(sizes)) if self.choose.boolean() else range(len(sizes))
         inner = contiguous_strides([sizes[k] for k in order])
         strides = [inner[list(order).index(k)] for k in range(len(sizes))]
         type_ = tensor_type(element, sizes, strides)
-        return self.argument(type_, _data(self.draw, element, tensor_shape(type_, self.symbols)))
+        return self.argument(type_, _data(self.choose, element, tensor_shape(type_, self.symbols)))
 
-    def any_size(self) -> SearchStrategy[Expr]:
+    @property
+    def sizes(self) -> Sequence[Expr]:
+        """What a dim may measure, simple sizes first; one takes more than a vector register."""
         named = [symbol(name) for name in self.symbols]
-        return st.sampled_from([as_expr(2), as_expr(3), as_expr(1), *named, as_expr(4), as_expr(0), as_expr(5)])
+        return [as_expr(2), as_expr(3), as_expr(1), *named, as_expr(4), as_expr(0), as_expr(5), *named, as_expr(19)]
 
     def index(self, sizes: Sequence[Expr], below: int) -> Value | None:
         """A new argument of good indices into a dim of that size."""
@@ -175,7 +253,7 @@ class Grower:
         shape = tensor_shape(type_, self.symbols)
         if not below and 0 not in shape:
             return None
-        generator = np.random.default_rng(self.draw(st.integers(0, 3)))
+        generator = np.random.default_rng(self.choose.integer(0, 3))
         value = self.argument(type_, generator.integers(0, max(below, 1), shape))
         self.values.pop()  # not an operand like others: what else is done with it must stay in range
         return value
@@ -248,8 +326,15 @@ LEAST: dict[type[Any], Trust] = {
 """What the op itself makes of exact floats, where that is not VALUES."""
 
 
-def _least(op: type[Any]) -> Trust:
-    return LEAST.get(op, Trust.VALUES)
+APPROXIMATE: tuple[type[Any], ...] = (
+    graph.ExpOp, graph.Exp2Op, graph.Expm1Op, graph.LogOp, graph.Log2Op, graph.Log10Op, graph.Log1pOp, graph.TanhOp,
+    graph.SinOp, graph.CosOp, graph.TanOp, graph.AtanOp, graph.Atan2Op, graph.ErfOp, graph.RsqrtOp,
+)  # fmt: skip
+"""Functions that every interpreter rounds from f64, and machine code does not."""
+
+
+def _least(g: Grower, op: type[Any]) -> Trust:
+    return Trust.BOUND if op in APPROXIMATE and not g.exact_functions else LEAST.get(op, Trust.VALUES)
 
 
 def _double(value: Value) -> bool:
@@ -261,9 +346,9 @@ def unary(g: Grower) -> Value | None:
     if value is None:
         return None
     rows = [op for op, trust in UNARY[_kind(value.element)] if value.trust <= trust]
-    op = g.draw(st.sampled_from(rows)) if rows else graph.CopyOp
+    op = g.choose.one_of(rows) if rows else graph.CopyOp
     made = op.make(value.ssa)
-    return g.add(made, _computed(element_of(made.results[0].type), value, least=_least(op)))
+    return g.add(made, _computed(element_of(made.results[0].type), value, least=_least(g, op)))
 
 
 def binary(g: Grower) -> Value | None:
@@ -277,8 +362,8 @@ def binary(g: Grower) -> Value | None:
         rows = [op for op in rows if op not in (graph.RemainderOp, graph.FmodOp, graph.FloorDivOp)]
     if not rows:
         return None
-    op = g.draw(st.sampled_from(rows))
-    return g.add(op.make(left.ssa, right.ssa), _computed(left.element, left, right, least=_least(op)))
+    op = g.choose.one_of(rows)
+    return g.add(op.make(left.ssa, right.ssa), _computed(left.element, left, right, least=_least(g, op)))
 
 
 def divide(g: Grower) -> Value | None:
@@ -286,9 +371,9 @@ def divide(g: Grower) -> Value | None:
     value = g.pick(lambda value: _kind(value.element) == "integer")
     if value is None:
         return None
-    divisor = g.draw(st.sampled_from((2, 3, 1, 100) if value.element == UINT8 else (2, 3, -1, -3, 1, 100)))
+    divisor = g.choose.one_of((2, 3, 1, 100) if value.element == UINT8 else (2, 3, -1, -3, 1, 100))
     rhs = g.add(graph.FullOp.make(divisor, value.element, value.sizes), Trust.BITS)
-    op = g.draw(st.sampled_from((graph.FloorDivOp, graph.TruncDivOp, graph.RemainderOp, graph.FmodOp)))
+    op = g.choose.one_of((graph.FloorDivOp, graph.TruncDivOp, graph.RemainderOp, graph.FmodOp))
     return g.add(op.make(value.ssa, rhs.ssa), Trust.BITS)
 
 
@@ -316,7 +401,7 @@ def compare(g: Grower) -> Value | None:
     left = g.pick(lambda _: True, Trust.NUMBERS)
     if left is None:
         return None
-    predicate = g.draw(st.sampled_from(graph.PREDICATES))
+    predicate = g.choose.one_of(graph.PREDICATES)
     return g.add(graph.CompareOp.make(predicate, left.ssa, g.like(left, Trust.NUMBERS).ssa), Trust.BITS)
 
 
@@ -334,7 +419,7 @@ def convert(g: Grower) -> Value | None:
     if value is None:
         return None
     floats = [element for element in ELEMENTS if is_float(element)]
-    target = g.draw(st.sampled_from(floats if value.trust == Trust.BOUND else ELEMENTS))
+    target = g.choose.one_of(floats if value.trust == Trust.BOUND else ELEMENTS)
     return g.add(graph.ConvertOp.make(value.ssa, target), _computed(target, value))
 
 
@@ -345,15 +430,15 @@ def permute(g: Grower) -> Value | None:
     value = g.pick(lambda value: value.rank > 1)
     if value is None:
         return None
-    return g.add(graph.PermuteOp.make(value.ssa, g.draw(st.permutations(range(value.rank)))), value.trust)
+    return g.add(graph.PermuteOp.make(value.ssa, g.choose.order(value.rank)), value.trust)
 
 
 def broadcast(g: Grower) -> Value | None:
     value = g.pick(lambda value: value.rank < 4)
     if value is None:
         return None
-    sizes = [g.draw(g.any_size()) if size == as_expr(1) else size for size in value.sizes]
-    lead = [g.draw(g.any_size())] if value.rank < 3 and g.draw(st.booleans()) else []
+    sizes = [g.choose.one_of(g.sizes) if size == as_expr(1) else size for size in value.sizes]
+    lead = [g.choose.one_of(g.sizes)] if value.rank < 3 and g.choose.boolean() else []
     return g.add(graph.BroadcastOp.make(value.ssa, [*lead, *sizes]), value.trust)
 
 
@@ -362,15 +447,15 @@ def reshape(g: Grower) -> Value | None:
     if value is None:
         return None
     sizes = list(value.sizes)
-    how = g.draw(st.sampled_from(("flatten", "unsqueeze", "squeeze", "merge", "split")))
+    how = g.choose.one_of(("flatten", "unsqueeze", "squeeze", "merge", "split"))
     if how == "flatten":
         sizes = [product(sizes)]
     elif how == "unsqueeze":
-        sizes.insert(g.draw(st.integers(0, len(sizes))), as_expr(1))
+        sizes.insert(g.choose.integer(0, len(sizes)), as_expr(1))
     elif how == "squeeze":
         sizes = [size for size in sizes if size != as_expr(1)]
     elif how == "merge" and len(sizes) > 1:
-        at = g.draw(st.integers(0, len(sizes) - 2))
+        at = g.choose.integer(0, len(sizes) - 2)
         sizes[at : at + 2] = [sizes[at] * sizes[at + 1]]
     elif how == "split":
         even = [k for k, size in enumerate(sizes) if size.is_constant and size.constant and size.constant % 2 == 0]
@@ -386,8 +471,8 @@ def _box(g: Grower, value: Value) -> tuple[list[Expr | int], list[Expr], list[in
     steps: list[int] = []
     for size in value.sizes:
         known = g.size(size)
-        start = g.draw(st.integers(0, min(known, 2))) if size.is_constant else g.draw(st.integers(0, min(known, 1)))
-        step = g.draw(st.integers(1, 2)) if size.is_constant else 1
+        start = g.choose.integer(0, min(known, 2)) if size.is_constant else g.choose.integer(0, min(known, 1))
+        step = g.choose.integer(1, 2) if size.is_constant else 1
         starts.append(start)
         steps.append(step)
         sizes.append(as_expr(-(-(size.constant - start) // step)) if size.is_constant else size - start)
@@ -405,7 +490,7 @@ def flip(g: Grower) -> Value | None:
     value = g.pick(lambda value: value.rank > 0)
     if value is None:
         return None
-    dims = g.draw(st.lists(st.integers(0, value.rank - 1), unique=True, min_size=1))
+    dims = g.choose.subset(value.rank)
     return g.add(graph.FlipOp.make(value.ssa, dims), value.trust)
 
 
@@ -413,8 +498,8 @@ def window(g: Grower) -> Value | None:
     value = g.pick(lambda value: 0 < value.rank < 4 and value.sizes[-1].is_constant and value.sizes[-1].constant >= 2)
     if value is None:
         return None
-    extent = g.draw(st.integers(1, 2))
-    step, dilation = g.draw(st.integers(1, 2)), g.draw(st.integers(1, value.sizes[-1].constant - 1))
+    extent = g.choose.integer(1, 2)
+    step, dilation = g.choose.integer(1, 2), g.choose.integer(1, value.sizes[-1].constant - 1)
     return g.add(graph.WindowOp.make(value.ssa, [extent], [step], [dilation]), value.trust)
 
 
@@ -437,7 +522,7 @@ def as_strided(g: Grower) -> Value | None:
         ((count - 1, 2), (1, 1)),
         ((2, count - 1), (0, 1)),
     )
-    sizes, strides = g.draw(st.sampled_from(layouts))
+    sizes, strides = g.choose.one_of(layouts)
     view = graph.AsStridedOp.make(value.ssa, 0, tensor_type(value.element, sizes, strides))
     g.block.add_op(view)
     return g.add(graph.CopyOp.make(view.results[0], tensor_type(value.element, sizes)), value.trust)
@@ -456,11 +541,11 @@ def reduce(g: Grower) -> Value | None:
     value = g.pick(lambda value: value.rank > 0)
     if value is None:
         return None
-    op = g.draw(st.sampled_from(REDUCTIONS[_kind(value.element)]))
+    op = g.choose.one_of(REDUCTIONS[_kind(value.element)])
     if op is graph.ProdOp and value.trust > Trust.VALUES:
         op = graph.MaxOp
-    dims = g.draw(st.lists(st.integers(0, value.rank - 1), unique=True, min_size=1))
-    return g.add(op.make(value.ssa, sorted(dims)), _computed(value.element, value, least=_least(op)))
+    dims = g.choose.subset(value.rank)
+    return g.add(op.make(value.ssa, sorted(dims)), _computed(value.element, value, least=_least(g, op)))
 
 
 def arg_reduce(g: Grower) -> Value | None:
@@ -470,16 +555,16 @@ def arg_reduce(g: Grower) -> Value | None:
     dims = [k for k, size in enumerate(g.shape(value)) if size]
     if not dims:
         return None
-    op = g.draw(st.sampled_from((graph.ArgMaxOp, graph.ArgMinOp)))
-    return g.add(op.make(value.ssa, [g.draw(st.sampled_from(dims))]), Trust.BITS)
+    op = g.choose.one_of((graph.ArgMaxOp, graph.ArgMinOp))
+    return g.add(op.make(value.ssa, [g.choose.one_of(dims)]), Trust.BITS)
 
 
 def scan(g: Grower) -> Value | None:
     value = g.pick(lambda value: value.rank > 0 and value.element != BOOL)
     if value is None:
         return None
-    combiner = "add" if is_float(value.element) else g.draw(st.sampled_from(("add", "mul")))
-    op = graph.ScanOp.make(value.ssa, g.draw(st.integers(0, value.rank - 1)), combiner)
+    combiner = "add" if is_float(value.element) else g.choose.one_of(("add", "mul"))
+    op = graph.ScanOp.make(value.ssa, g.choose.integer(0, value.rank - 1), combiner)
     return g.add(op, _computed(value.element, value, least=Trust.BOUND))
 
 
@@ -496,33 +581,33 @@ def full(g: Grower) -> Value | None:
     if value is None:
         return None
     numbers = (1, 0, 2) if value.element in (UINT8, BOOL) else (1, 0, 2, -1)
-    number = g.draw(st.sampled_from((*numbers, 0.5, -0.0, 3.0, float("nan")) if is_float(value.element) else numbers))
+    number = g.choose.one_of((*numbers, 0.5, -0.0, 3.0, float("nan")) if is_float(value.element) else numbers)
     return g.add(graph.FullOp.make(number, value.element, value.sizes), Trust.BITS)
 
 
 def constant(g: Grower) -> Value | None:
-    element = g.draw(st.sampled_from(ELEMENTS))
-    shape = g.draw(st.lists(st.integers(0, 3), max_size=2))
-    data = DataAttr.of(element, _data(g.draw, element, shape).reshape(-1))
+    element = g.choose.one_of(ELEMENTS)
+    shape = g.choose.several((0, 1, 2, 3), 0, 2)
+    data = DataAttr.of(element, _data(g.choose, element, shape).reshape(-1))
     return g.add(graph.ConstantOp.make(data, tensor_type(element, shape)), Trust.BITS)
 
 
 def iota(g: Grower) -> Value | None:
-    element = g.draw(st.sampled_from((INT64, INT32, FLOAT32)))
-    op = graph.IotaOp.make(g.draw(g.any_size()), g.draw(st.integers(-2, 2)), g.draw(st.integers(-1, 3)), element)
+    element = g.choose.one_of((INT64, INT32, FLOAT32))
+    op = graph.IotaOp.make(g.choose.one_of(g.sizes), g.choose.integer(-2, 2), g.choose.integer(-1, 3), element)
     return g.add(op, Trust.BITS)
 
 
 def size(g: Grower) -> Value | None:
-    return g.add(graph.SizeOp.make(g.draw(g.any_size()) * 2), Trust.BITS)
+    return g.add(graph.SizeOp.make(g.choose.one_of(g.sizes) * 2), Trust.BITS)
 
 
 def random(g: Grower) -> Value | None:
     seed = g.pick(lambda value: value.element == INT64 and not value.rank)
     if seed is None:
         return None
-    sizes = g.draw(st.lists(g.any_size(), max_size=2))
-    return g.add(graph.RandomOp.make(seed.ssa, sizes, g.draw(st.integers(0, 2))), Trust.BITS)
+    sizes = g.choose.several(g.sizes, 0, 2)
+    return g.add(graph.RandomOp.make(seed.ssa, sizes, g.choose.integer(0, 2)), Trust.BITS)
 
 
 # -- indexing and joining ----------------------------------------------------------------------------
@@ -532,9 +617,9 @@ def gather(g: Grower) -> Value | None:
     value = g.pick(lambda value: value.rank > 0)
     if value is None:
         return None
-    dim = g.draw(st.integers(0, value.rank - 1))
+    dim = g.choose.integer(0, value.rank - 1)
     sizes = [*value.sizes]
-    sizes[dim] = g.draw(g.any_size())
+    sizes[dim] = g.choose.one_of(g.sizes)
     index = g.index(sizes, g.shape(value)[dim])
     return None if index is None else g.add(graph.GatherOp.make(value.ssa, index.ssa, dim), value.trust)
 
@@ -543,15 +628,15 @@ def index(g: Grower) -> Value | None:
     value = g.pick(lambda value: value.rank > 0)
     if value is None:
         return None
-    dims = sorted(g.draw(st.lists(st.integers(0, value.rank - 1), unique=True, min_size=1, max_size=2)))
-    sizes = g.draw(st.lists(g.any_size(), max_size=2 if value.rank < 3 else 1))
+    dims = sorted(g.choose.subset(value.rank, most=2))
+    sizes = g.choose.several(g.sizes, 0, 2 if value.rank < 3 else 1)
     indices = [g.index(sizes, g.shape(value)[dim]) for dim in dims]
     found = [index.ssa for index in indices if index is not None]
     return g.add(graph.IndexOp.make(value.ssa, found, dims), value.trust) if len(found) == len(dims) else None
 
 
 def _combiner(g: Grower, value: Value) -> str | None:
-    return g.draw(st.sampled_from((None, "add", "max"))) if value.element != BOOL else None
+    return g.choose.one_of((None, "add", "max")) if value.element != BOOL else None
 
 
 def _combined(combiner: str | None, *values: Value) -> Trust:
@@ -564,7 +649,7 @@ def scatter(g: Grower) -> Value | None:
     value = None if target is None else g.pick(lambda v: (v.rank, v.element) == (target.rank, target.element))
     if target is None or value is None:
         return None
-    dim = g.draw(st.integers(0, target.rank - 1))
+    dim = g.choose.integer(0, target.rank - 1)
     others = [k for k in range(target.rank) if k != dim]
     if any(g.shape(value)[k] > g.shape(target)[k] for k in others):
         return None
@@ -606,7 +691,7 @@ def cat(g: Grower) -> Value | None:
     first = g.pick(lambda value: value.rank > 0)
     if first is None:
         return None
-    dim = g.draw(st.integers(0, first.rank - 1))
+    dim = g.choose.integer(0, first.rank - 1)
 
     def joins(value: Value) -> bool:
         rest = [*value.sizes[:dim], *value.sizes[dim + 1 :]]
@@ -614,7 +699,7 @@ def cat(g: Grower) -> Value | None:
             *first.sizes[:dim], *first.sizes[dim + 1 :]
         ]  # fmt: skip
 
-    parts = [first, *(g.pick(joins) or first for _ in range(g.draw(st.integers(0, 2))))]
+    parts = [first, *(g.pick(joins) or first for _ in range(g.choose.integer(0, 2)))]
     return g.add(graph.CatOp.make([part.ssa for part in parts], dim), _worst(*parts))
 
 
@@ -622,7 +707,7 @@ def pad(g: Grower) -> Value | None:
     value = g.pick(lambda value: value.rank > 0, Trust.NUMBERS)
     if value is None:
         return None
-    low, high = ([g.draw(st.integers(0, 2)) for _ in value.sizes] for _ in range(2))
+    low, high = ([g.choose.integer(0, 2) for _ in value.sizes] for _ in range(2))
     return g.add(graph.PadOp.make(value.ssa, low, high, DataAttr.of(value.element, [1])), value.trust)
 
 
@@ -654,19 +739,31 @@ def _finished(g: Grower) -> Program:
     if g.symbols:
         ranges = [SymbolAttr(SymbolRange(name, 2, None, size)) for name, size in g.symbols.items()]
         function.attributes[SYMBOLS] = ArrayAttr(ranges)
-    return Program(ModuleOp([function]), g.arguments, [value.trust for value in results])
+    return Program(ModuleOp([function]), g.arguments, [value.trust for value in results], g.exact_functions)
 
 
-@st.composite
-def programs(draw: DrawFn, most: int = 18) -> Program:
-    """Programs of up to `most` ops."""
-    count = draw(st.integers(0, 2))
-    symbols = {f"s{k}": draw(st.integers(2, 5)) for k in range(count)}
-    g = Grower(draw, symbols, Block(arg_types=[IndexType()] * count), arguments=list(symbols.values()))
+def grown(choose: Choices, most: int, exact_functions: bool) -> Program:
+    symbols = {f"s{k}": choose.one_of((2, 3, 5, 4, 21)) for k in range(choose.integer(0, 2))}
+    block = Block(arg_types=[IndexType()] * len(symbols))
+    for argument, name in zip(block.args, symbols, strict=True):
+        argument.name_hint = name
+    g = Grower(choose, symbols, exact_functions, block, arguments=list(symbols.values()))
     g.new_argument()
-    for step in draw(st.lists(st.sampled_from(STEPS), min_size=draw(st.integers(1, most // 2)), max_size=most)):
+    for step in choose.several(STEPS, choose.integer(1, most // 2), most):
         step(g)
     return _finished(g)
 
 
-__all__ = ["Program", "Trust", "programs"]
+@st.composite
+def programs(draw: DrawFn, most: int = 18, exact_functions: bool = True) -> Program:
+    """Programs of up to `most` steps, for hypothesis. Machine code is no `exact_functions`: its exponentials and the
+    like are an ulp or two from the reference, so that no op may ask for their last bits."""
+    return grown(Drawn(draw), most, exact_functions)
+
+
+def rolled_program(seed: int, most: int = 14, exact_functions: bool = True) -> Program:
+    """The program of a seed, without what hypothesis needs to shrink it: several times as fast."""
+    return grown(Rolled(seed), most, exact_functions)
+
+
+__all__ = ["APPROXIMATE", "Program", "Trust", "programs", "rolled_program"]

@@ -64,4 +64,5 @@ def planned(function: str, *, sizes: Sequence[SizeSource] = (), objects: Mapping
     buffers = [argument for argument in func.body.block.args if isinstance(argument.type, BufferType)]
     arguments: list[ArgumentSource] = [*sizes, *(TensorInput(position) for position in range(len(buffers)))]
     imported = ImportedGraph(module, tuple(arguments), (), dict(objects or {}))
-    return PlanWriter("inference", imported, len(buffers), {code.name: code for code in codes}, POOL, 1).write()
+    count = max(len(buffers), *(source.input + 1 for source in sizes), 0)
+    return PlanWriter("inference", imported, count, {code.name: code for code in codes}, POOL, 1).write()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -20,15 +21,18 @@ from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, Rewrite
 
 from stepwell.__main__ import app
 from stepwell.backends.cpu.emit import EMITTERS
+from stepwell.backends.cpu.target import host_target
 from stepwell.frontend import import_fx
 from stepwell.frontend.aten import TABLE
 from stepwell.ir import graph
 from stepwell.ir.errors import BackendError
 from stepwell.ir.run_main import RunMain
+from stepwell.ir.target import TargetAttr
 from stepwell.lowering.loop.fuse_nests import LoopFuseNests
 from stepwell.lowering.loop.fusion import KernelFuser
 from stepwell.runtime.bisect import CODE, IMPORT, Fault, bisect
 from stepwell.runtime.config import config
+from stepwell.runtime.reduction import Case
 from stepwell.tests.interpreters.support import parse
 
 
@@ -148,6 +152,18 @@ def test_bad_machine_code_is_found_and_reduced_to_the_op(monkeypatch: pytest.Mon
     fault = only(bisect(function, *inputs()))
     assert fault.step == CODE
     assert ops_of(fault.program) == ["graph.maximum"]
+
+
+def test_arguments_keep_the_strides_of_their_types() -> None:
+    layout = "#stepwell.layout<(s0, 3), (1, s0)>"
+    text = f"""
+        func.func @main(%s0: index, %x: tensor<?x3xf32, {layout}>) -> tensor<?x3xf32, {layout}>
+            attributes {{stepwell.symbols = [#stepwell.symbol<s0, 2, ?>]}} {{
+          func.return %x : tensor<?x3xf32, {layout}>
+        }}"""
+    value = np.arange(6, dtype=np.float32).reshape(2, 3)
+    _, (size, tensor) = Case(parse(text), (2, value)).as_import({}, TargetAttr(host_target()))
+    assert (size, tensor.stride(), tensor.tolist()) == (2, (1, 2), value.tolist())
 
 
 def test_the_commands_of_a_reduced_program_run_it(tmp_path: Path) -> None:

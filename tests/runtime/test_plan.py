@@ -72,6 +72,22 @@ def test_inputs_are_dropped_at_their_last_use() -> None:
     assert alive == [False]
 
 
+def test_a_tensor_may_be_named_as_another_input_is_by_default() -> None:
+    plan = planned(
+        """
+        func.func @main(%s0: index, %input_1: tensor<?xf32, #stepwell.layout<(s0), (1)>>)
+            -> tensor<?xf32, #stepwell.layout<(s0), (1)>> attributes {stepwell.symbols = [#stepwell.symbol<s0, 2, ?>]} {
+          %y = host.launch @add_one ins(%input_1 : tensor<?xf32, #stepwell.layout<(s0), (1)>>)
+            outs(tensor<?xf32, #stepwell.layout<(s0), (1)>>) symbols (s0)
+          func.return %y : tensor<?xf32, #stepwell.layout<(s0), (1)>>
+        }
+        """,
+        sizes=[SizeSource(1, None)],
+    )
+    (result,) = plan.function([torch.ones(3), 3])
+    torch.testing.assert_close(result, torch.full((3,), 2.0))
+
+
 class spying:
     """An operator `stepwell_test::spy` that copies its argument and runs an action."""
 
