@@ -34,7 +34,7 @@ from .split_reductions import erase_dead
 LONG = 1 << 14
 """Elements of a row from which on it is cut: shorter ones stay in registers as they are."""
 
-LEAST_PART, MOST_PART = 1 << 10, 1 << 12
+LEAST_PART, MOST_PART = 1 << 10, 1 << 13
 """Elements of a part of a row: enough to be worth its two results, few enough for several programs at once."""
 
 COLUMN_PART = 1 << 8
@@ -216,7 +216,8 @@ class DependentSplitter:
         extents = [size.constant for size in pair.first.sizes]
         for position, extent in enumerate(extents):
             rest = prod(extents[position + 1 :])
-            lengths = [n for n in range(most // rest, 0, -1) if extent % n == 0]
+            longest = most if rest == 1 else 1 if rest <= most else 0  # registers hold a part along one dim
+            lengths = [n for n in range(longest, 0, -1) if extent % n == 0]
             if lengths:
                 unit = self.unit(pair.first, position, lengths)
                 length = next((n for n in lengths if n % unit == 0), lengths[0])

@@ -22,7 +22,7 @@ POINTS = 1024
 CROSSED_SIDE = 64
 """Side of the tiles of pointwise kernels whose accesses are contiguous along different dims."""
 
-ROW_ELEMENTS = 2048
+ROW_ELEMENTS = 1024
 """Elements that a program of short rows has at least."""
 
 RESIDENT_ELEMENTS = 1 << 15
@@ -31,8 +31,16 @@ RESIDENT_ELEMENTS = 1 << 15
 PIECE_ELEMENTS = 4096
 """Elements of the pieces in which longer rows, and columns, are walked."""
 
-COLUMNS = 64
-"""Columns of a program that reduces down columns: 256 contiguous bytes of f32."""
+COLUMNS, LEAST_COLUMNS = 64, 16
+"""Columns of a program that reduces down columns: 256 contiguous bytes of f32, or where there is little to do for
+programs as many as multiprocessors, two sectors of the cache."""
+
+LITTLE_WORK = 1 << 20
+"""Scalar operations of a kernel that take less time than its launch, if enough programs share them."""
+
+COLUMN_ELEMENTS = 128
+"""Elements of each thread where an axis is reduced that is not contiguous: threads then add up what they loaded, and
+an exchange between warps takes longer than that."""
 
 SHORT_EXTENT = 16
 """Trips below which an inner nest runs as a loop, not along an axis."""
@@ -156,14 +164,32 @@ class GridPlanner:
         inner = power_of_two(length)
         if contiguous and mostly_contiguous(nest, contiguous[0], self.model):
             column = contiguous[0]
-            widths[column] = min(COLUMNS, power_of_two(self.hints.size(nest.sizes[column])))
+            widths[column] = self.columns_at_once(nest, column)
             return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.warps(PIECE_ELEMENTS))
         row = nest.rank - 1
         widths[row] = self.rows_at_once(nest, inner)
         elements = widths[row] * inner
-        if elements > RESIDENT_ELEMENTS:
-            return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.warps(PIECE_ELEMENTS))
-        return GridPlan(nest, tuple(widths), RESIDENT_ELEMENTS, self.warps(elements))
+        piece = PIECE_ELEMENTS if elements > RESIDENT_ELEMENTS else RESIDENT_ELEMENTS
+        return GridPlan(nest, tuple(widths), piece, self.row_warps(nest, min(elements, piece)))
+
+    def row_warps(self, nest: loop.ParallelOp, elements: int) -> int:
+        """Few warps where threads reduce what they hold; half as many as usual where nothing but results is stored."""
+        if self.axes(nest) > 1:
+            return max(2, min(elements // (32 * COLUMN_ELEMENTS), MOST_WARPS))
+        warps = self.warps(elements)
+        moved = {
+            kind: max((access.elements for access in self.model.accesses if isinstance(access.op, kind)), default=0)
+            for kind in (loop.ReadOp, loop.WriteOp)
+        }
+        return max(1, warps // 2) if 8 * moved[loop.WriteOp] < moved[loop.ReadOp] else warps
+
+    def columns_at_once(self, nest: loop.ParallelOp, column: int) -> int:
+        """As many as are contiguous, or fewer where all multiprocessors can then take part in little work."""
+        wanted = min(COLUMNS, power_of_two(self.hints.size(nest.sizes[column])))
+        points = self.hints.volume(nest.sizes)
+        while wanted > LEAST_COLUMNS and points // wanted < self.target.cores and self.model.work < LITTLE_WORK:
+            wanted //= 2
+        return wanted
 
     def rows_at_once(self, nest: loop.ParallelOp, inner: int) -> int:
         """Short rows go together, as long as all multiprocessors stay busy."""
@@ -172,6 +198,14 @@ class GridPlanner:
         while wanted > 1 and points // wanted < 2 * self.target.cores:
             wanted //= 2
         return min(wanted, power_of_two(self.hints.size(nest.sizes[-1])))
+
+    def axes(self, nest: loop.NestOp) -> int:
+        """How many nests run along axes one inside of the other."""
+        inner = nests_of(nest.block)
+        return max(
+            (self.axes(one) + (axis_position(one, self.model) is not None) for one in inner),
+            default=0,
+        )
 
     def axis_volume(self, nest: loop.NestOp) -> int:
         """Elements of the largest block that nests inside of one could run over."""
@@ -204,7 +238,7 @@ def contiguous_dims(nest: loop.NestOp, model: KernelModel) -> list[int]:
     for access in model.accesses:
         for k, index in enumerate(nest.indices):
             if access.stride(index) == ONE:
-                weights[k] = weights.get(k, 0) + access.trips * access.bits
+                weights[k] = weights.get(k, 0) + access.elements * access.bits
                 break
     most = max(weights.values(), default=0)
     found = [k for k, weight in weights.items() if 8 * weight >= most]
@@ -216,7 +250,7 @@ def mostly_contiguous(nest: loop.NestOp, position: int, model: KernelModel) -> b
     index = nest.indices[position]
     outside = inside = 0
     for access in model.accesses:
-        weight = access.trips * access.bits
+        weight = access.elements * access.bits
         if access.stride(index) == ONE:
             outside += weight
         elif nest.is_ancestor(access.op) and any(

@@ -73,13 +73,15 @@ class Hints:
 class Access:
     """A read or write, as an offset in elements over its own index operands."""
 
-    def __init__(self, op: loop.ReadOp | loop.WriteOp, offset: Expr, trips: int):
+    def __init__(self, op: loop.ReadOp | loop.WriteOp, offset: Expr, trips: int, elements: int):
         reads = isinstance(op, loop.ReadOp)
         self.op = op
         self.tensor = op.operands[0 if reads else 1]
         self.indices = list(op.indices)
         self.offset = offset
         self.trips = trips
+        self.elements = elements
+        """How many it touches at most: what a broadcast reads again counts once."""
         self.bits = element_bits(op.results[0].type if reads else op.operands[0].type)
         """Of one element in memory."""
         self._strides: dict[SSAValue, Expr | None] = {}
@@ -123,12 +125,22 @@ class KernelModel:
             own += op_work(op)
             if isinstance(op, loop.ReadOp | loop.WriteOp):
                 offset = linearize(op.map.results, self.strides(op.operands[0 if op.results else 1]))
-                self.accesses.append(Access(op, offset, trips))
+                self.accesses.append(Access(op, offset, trips, self._elements(op, trips)))
                 self._note_symbols(op.map.results)
             else:
                 self.scalar_ops.append((op, trips))
                 self._note_scalar(op)
         self._body_work[block] = inner or own
+
+    def _elements(self, op: loop.ReadOp | loop.WriteOp, trips: int) -> int:
+        """The number of places to which the indices of an access lead; a computed index may lead anywhere."""
+        total = 1
+        for index in dict.fromkeys(op.indices):
+            nest = index.owner.parent_op() if isinstance(index.owner, Block) else None
+            if not isinstance(nest, loop.NestOp) or index not in nest.indices:
+                return trips
+            total *= max(self.hints.size(nest.sizes[list(nest.indices).index(index)]), 1)
+        return min(total, trips)
 
     def _note_scalar(self, op: Operation) -> None:
         if isinstance(op, loop.LocalOp):

@@ -5,40 +5,40 @@
 module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
 // One load of two rows, masked where the block is longer, serves all three nests; the local is gone.
 // CHECK-LABEL: @softmax
-// CHECK: tile.kernel @softmax_0(%{{.*}}) grid (2048) attributes {stepwell.num_warps = 4 : i32, stepwell.num_stages = 3 : i32, stepwell.index_bits = 32 : i32}
+// CHECK: tile.kernel @softmax_0(%{{.*}}) grid (2048) attributes {stepwell.num_warps = 2 : i32, stepwell.num_stages = 3 : i32, stepwell.index_bits = 32 : i32}
 // CHECK: [[ROW:%\w+]] = tile.index [%{{.*}} * 2] : index
-// CHECK: [[MASK:%\w+]] = tile.broadcast %{{.*}} dims [1] : vector<1024xi1> -> vector<2x1024xi1>
-// CHECK: [[X:%\w+]] = tile.load %{{.*}}[[[ROW]] * 1000] strides (1000, 1) mask [[MASK]] : memref<?xf32> -> vector<2x1024xf32>
+// CHECK: [[MASK:%\w+]] = tile.broadcast %{{.*}} dims [1] : vector<512xi1> -> vector<2x512xi1>
+// CHECK: [[X:%\w+]] = tile.load %{{.*}}[[[ROW]] * 500] strides (500, 1) mask [[MASK]] : memref<?xf32> -> vector<2x512xf32>
 // CHECK: tile.reduce max %{{.*}} dim 1
 // CHECK: arith.subf [[X]], %{{.*}}
 // CHECK: [[E:%\w+]] = math.exp
 // CHECK: tile.reduce add %{{.*}} dim 1
-// CHECK: arith.divf [[E]], %{{.*}} : vector<2x1024xf32>
-// CHECK-NEXT: tile.store %{{.*}}, %{{.*}}[[[ROW]] * 1000] strides (1000, 1) mask [[MASK]]
+// CHECK: arith.divf [[E]], %{{.*}} : vector<2x512xf32>
+// CHECK-NEXT: tile.store %{{.*}}, %{{.*}}[[[ROW]] * 500] strides (500, 1) mask [[MASK]]
 // CHECK-NOT: tile.load
-func.func @softmax(%x: tensor<4096x1000xf32>) -> tensor<4096x1000xf32> {
-  %y = loop.kernel "softmax" outs(%o : memref<4096x1000xf32>) -> tensor<4096x1000xf32> {
+func.func @softmax(%x: tensor<4096x500xf32>) -> tensor<4096x500xf32> {
+  %y = loop.kernel "softmax" outs(%o : memref<4096x500xf32>) -> tensor<4096x500xf32> {
     loop.parallel (%i) to (4096) {
-      %row = loop.local (1000) : memref<1000xf32>
-      %m = loop.reduce (%j) to (1000) [max] -> f32 {
-        %v = loop.read %x[%i, %j] : tensor<4096x1000xf32>
+      %row = loop.local (500) : memref<500xf32>
+      %m = loop.reduce (%j) to (500) [max] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4096x500xf32>
         loop.yield %v : f32
       }
-      %s = loop.reduce (%j) to (1000) [add] -> f32 {
-        %v = loop.read %x[%i, %j] : tensor<4096x1000xf32>
+      %s = loop.reduce (%j) to (500) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4096x500xf32>
         %d = arith.subf %v, %m : f32
         %e = math.exp %d : f32
-        loop.write %e, %row[%j] : memref<1000xf32>
+        loop.write %e, %row[%j] : memref<500xf32>
         loop.yield %e : f32
       }
-      loop.parallel (%j) to (1000) {
-        %e = loop.read %row[%j] : memref<1000xf32>
+      loop.parallel (%j) to (500) {
+        %e = loop.read %row[%j] : memref<500xf32>
         %q = arith.divf %e, %s : f32
-        loop.write %q, %o[%i, %j] : memref<4096x1000xf32>
+        loop.write %q, %o[%i, %j] : memref<4096x500xf32>
       }
     }
   }
-  func.return %y : tensor<4096x1000xf32>
+  func.return %y : tensor<4096x500xf32>
 }
 }
 

@@ -4,25 +4,25 @@
 
 module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
 // CHECK-LABEL: @variance
-// CHECK: [[SUMS:%\w+]], [[SQUARES:%\w+]] = loop.kernel "var_parts" outs([[S:%\w+]]: memref<5x4xf32>, [[Q:%\w+]]: memref<5x4xf32>)
-// CHECK-NEXT: loop.parallel ([[P:%\w+]], [[I:%\w+]]) to (5, 4) {
-// CHECK-NEXT: [[SUM:%\w+]] = loop.reduce ([[J:%\w+]]) to (4000) [add] -> f32 {
-// CHECK-NEXT: loop.read %x{{\[}}[[I]], [[P]] * 4000 + [[J]]]
-// CHECK: [[N:%\w+]] = arith.constant 4.000000e+03 : f32
+// CHECK: [[SUMS:%\w+]], [[SQUARES:%\w+]] = loop.kernel "var_parts" outs([[S:%\w+]]: memref<4x4xf32>, [[Q:%\w+]]: memref<4x4xf32>)
+// CHECK-NEXT: loop.parallel ([[P:%\w+]], [[I:%\w+]]) to (4, 4) {
+// CHECK-NEXT: [[SUM:%\w+]] = loop.reduce ([[J:%\w+]]) to (5000) [add] -> f32 {
+// CHECK-NEXT: loop.read %x{{\[}}[[I]], [[P]] * 5000 + [[J]]]
+// CHECK: [[N:%\w+]] = arith.constant 5.000000e+03 : f32
 // CHECK-NEXT: [[MEAN:%\w+]] = arith.divf [[SUM]], [[N]] : f32
-// CHECK-NEXT: [[SQUARE:%\w+]] = loop.reduce ([[K:%\w+]]) to (4000) [add] -> f32 {
-// CHECK-NEXT: [[V:%\w+]] = loop.read %x{{\[}}[[I]], [[P]] * 4000 + [[K]]]
+// CHECK-NEXT: [[SQUARE:%\w+]] = loop.reduce ([[K:%\w+]]) to (5000) [add] -> f32 {
+// CHECK-NEXT: [[V:%\w+]] = loop.read %x{{\[}}[[I]], [[P]] * 5000 + [[K]]]
 // CHECK-NEXT: arith.subf [[V]], [[MEAN]]
 // CHECK: loop.write [[SUM]], [[S]]{{\[}}[[P]], [[I]]]
 // CHECK-NEXT: loop.write [[SQUARE]], [[Q]]{{\[}}[[P]], [[I]]]
 // CHECK: loop.kernel "var"
-// CHECK: loop.reduce ([[R:%\w+]]) to (5) [add] -> f32 {
+// CHECK: loop.reduce ([[R:%\w+]]) to (4) [add] -> f32 {
 // CHECK-NEXT: loop.read [[SUMS]]{{\[}}[[R]],
 // CHECK: [[ALL:%\w+]] = arith.divf
-// CHECK-NEXT: loop.reduce ([[T:%\w+]]) to (5) [add] -> f32 {
+// CHECK-NEXT: loop.reduce ([[T:%\w+]]) to (4) [add] -> f32 {
 // CHECK-NEXT: [[A:%\w+]] = loop.read [[SUMS]]{{\[}}[[T]],
 // CHECK-NEXT: [[B:%\w+]] = loop.read [[SQUARES]]{{\[}}[[T]],
-// CHECK-NEXT: [[M:%\w+]] = arith.constant 4.000000e+03 : f32
+// CHECK-NEXT: [[M:%\w+]] = arith.constant 5.000000e+03 : f32
 // CHECK-NEXT: [[OWN:%\w+]] = arith.divf [[A]], [[M]]
 // CHECK-NEXT: [[D:%\w+]] = arith.subf [[OWN]], [[ALL]]
 // CHECK-NEXT: [[DD:%\w+]] = arith.mulf [[D]], [[D]]
@@ -58,10 +58,10 @@ func.func @variance(%x: tensor<4x20000xf32>) -> tensor<4xf32> {
 module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
 // CHECK-LABEL: @exponentials
 // CHECK: loop.parallel ([[P:%\w+]], [[R:%\w+]], [[I:%\w+]]) to (3, 2, 4) {
-// CHECK-NEXT: [[MAX:%\w+]] = loop.reduce ({{.*}}) to (1, 4000) [max] -> f32 {
+// CHECK-NEXT: [[MAX:%\w+]] = loop.reduce ({{.*}}) to (1, 8000) [max] -> f32 {
 // CHECK: [[EMPTY:%\w+]] = arith.cmpf oeq, [[MAX]]
 // CHECK-NEXT: [[CENTRE:%\w+]] = arith.select [[EMPTY]]
-// CHECK-NEXT: loop.reduce ({{.*}}) to (1, 4000) [add] -> f32 {
+// CHECK-NEXT: loop.reduce ({{.*}}) to (1, 8000) [add] -> f32 {
 // CHECK: arith.subf {{.*}}, [[CENTRE]]
 // CHECK: loop.kernel "lse"
 // CHECK: loop.reduce ({{.*}}) to (4) [add] -> f32 {
@@ -72,15 +72,15 @@ module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128
 // CHECK-NEXT: [[D:%\w+]] = arith.subf [[OWN]], [[ALL]]
 // CHECK-NEXT: [[E:%\w+]] = math.exp [[D]]
 // CHECK-NEXT: arith.mulf [[SUM]], [[E]]
-func.func @exponentials(%x: tensor<4x3x8000xf32>) -> tensor<f32> {
+func.func @exponentials(%x: tensor<4x3x16000xf32>) -> tensor<f32> {
   %y = loop.kernel "lse" outs(%o : memref<f32>) -> tensor<f32> {
     %t = loop.reduce (%i) to (4) [add] -> f32 {
-      %m = loop.reduce (%a, %b) to (3, 8000) [max] -> f32 {
-        %v = loop.read %x[%i, %a, %b] : tensor<4x3x8000xf32>
+      %m = loop.reduce (%a, %b) to (3, 16000) [max] -> f32 {
+        %v = loop.read %x[%i, %a, %b] : tensor<4x3x16000xf32>
         loop.yield %v : f32
       }
-      %s = loop.reduce (%c, %e) to (3, 8000) [add] -> f32 {
-        %w = loop.read %x[%i, %c, %e] : tensor<4x3x8000xf32>
+      %s = loop.reduce (%c, %e) to (3, 16000) [add] -> f32 {
+        %w = loop.read %x[%i, %c, %e] : tensor<4x3x16000xf32>
         %d = arith.subf %w, %m : f32
         %f = math.exp %d : f32
         loop.yield %f : f32
