@@ -10,6 +10,7 @@ import builtins
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -171,12 +172,25 @@ def separate(
     sources: Sequence[Tensor], sizes: Sequence[int], written: Sequence[Tensor], written_sizes: Sequence[int]
 ) -> list[Tensor]:
     """The source tensors, those that overlap a written one in memory as copies; sizes are the bytes each spans."""
-    ranges = sorted(zip([tensor.data_ptr() for tensor in written], written_sizes, strict=True))
+    places, written_places = (tuple([tensor.data_ptr() for tensor in tensors]) for tensors in (sources, written))
+    found = list(sources)
+    for position in _overlapping(places, tuple(sizes), written_places, tuple(written_sizes)):
+        found[position] = found[position].clone()
+    return found
+
+
+@lru_cache(maxsize=256)
+def _overlapping(
+    places: tuple[int, ...], sizes: tuple[int, ...], written: tuple[int, ...], written_sizes: tuple[int, ...]
+) -> list[int]:
+    """The positions of ranges that overlap a written one. Steps of a training loop ask for the same places."""
+    ranges = sorted(zip(written, written_sizes, strict=True))
     starts = [start for start, _ in ranges]
     ends = list(accumulate((start + size for start, size in ranges), max))
     return [
-        tensor.clone() if _overlaps(tensor.data_ptr(), size, starts, ends) else tensor
-        for tensor, size in zip(sources, sizes, strict=True)
+        position
+        for position, (start, size) in enumerate(zip(places, sizes, strict=True))
+        if _overlaps(start, size, starts, ends)
     ]
 
 
