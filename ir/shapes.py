@@ -19,6 +19,7 @@ from xdsl.parser import AttrParser, BaseParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from .expr import CONSTRUCTORS, ONE, Atom, Domain, Expr, ExprLike, as_expr, const, contiguous_strides, dim, symbol
+from .product_schedule import ProductAttr
 from .target import TargetAttr
 
 
@@ -476,7 +477,7 @@ def symbol_intervals(op: Operation) -> dict[str, tuple[int | None, int | None]]:
     return {name: (known.low, known.high) for name, known in symbol_ranges(op).items()}
 
 
-Stepwell = Dialect("stepwell", [], [MapAttr, LayoutAttr, SymbolAttr, DefinitionsAttr, TargetAttr])
+Stepwell = Dialect("stepwell", [], [MapAttr, LayoutAttr, SymbolAttr, DefinitionsAttr, TargetAttr, ProductAttr])
 
 __all__ = [
     "DEFINES", "SYMBOLS", "DefinitionsAttr", "IndexMap", "Layout", "LayoutAttr", "MapAttr", "Stepwell",

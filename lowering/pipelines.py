@@ -36,6 +36,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "loop-keep-precision": ("loop.keep_precision", "LoopKeepPrecision"),
     "loop-coalesce-dims": ("loop.coalesce_dims", "LoopCoalesceDims"),
     "loop-split-phases": ("loop.split_phases", "LoopSplitPhases"),
+    "loop-schedule-products": ("loop.schedule_products", "LoopScheduleProducts"),
     "loop-distribute-nests": ("loop.distribute_nests", "LoopDistributeNests"),
     "loop-split-dependent-reductions": ("loop.split_dependent_reductions", "LoopSplitDependentReductions"),
     "loop-split-reductions": ("loop.split_reductions", "LoopSplitReductions"),
@@ -117,6 +118,7 @@ CPU: tuple[Stage, ...] = (*FRONT, TILE, HOST)
 
 GPU: tuple[Stage, ...] = (
     *FRONT,
+    ("products", ("loop-schedule-products",)),
     # Programs cannot wait for each other: what they share takes a second kernel.
     (
         "split",

@@ -18,7 +18,7 @@ from ..ir import tt
 from ..ir.shapes import SYMBOLS, MapAttr, SymbolAttr
 from ..ir.target import Target
 from ..ir.tile.ops import STAGES, WARPS
-from ..ir.tt.ops import DIVISIBILITY, ERRORS, GRID
+from ..ir.tt.ops import DIVISIBILITY, ERRORS, GRID, UNALIGNED
 from ..ir.tt.text import ttir
 from .config import Settings
 from .cuda_errors import ErrorSlot
@@ -46,16 +46,27 @@ class CudaMachine:
 
     def kernels(self, module: ModuleOp) -> tuple[CompiledKernel, ...]:
         """The kernels of a module in the tt dialect, compiled in parallel and loaded."""
-        functions = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
+        known = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, tt.FuncOp)}
+        spare = {op: known[name] for op in known.values() if (name := _unaligned_name(op)) is not None}
+        functions = [op for op in known.values() if op not in spare.values()]
         jobs = [self._job(function) for function in functions]
         cubins = self._compile(jobs)
+        relaxed = [
+            self._job(spare[function]) if function in spare else job.without_promises()
+            for function, job in zip(functions, jobs, strict=True)
+        ]
         return tuple(
-            CompiledKernel(function, job.text, self._code(function, job, cubin))
-            for function, job, cubin in zip(functions, jobs, cubins, strict=True)
+            CompiledKernel(function, job.text, self._code(function, job, cubin, other))
+            for function, job, cubin, other in zip(functions, jobs, cubins, relaxed, strict=True)
         )
 
     def _compile(self, jobs: Sequence[Job]) -> list[Cubin]:
-        return compile_kernels(jobs, objects=self.objects, dump=self.settings.dump)
+        """The cubins; where one takes more shared memory than there is, of the job with fewer stages."""
+        limit, found = self.target().l1_bytes, compile_kernels(jobs, objects=self.objects, dump=self.settings.dump)
+        for position, job in enumerate(jobs):
+            if found[position].shared > limit and job.num_stages > 1:
+                (found[position],) = self._compile([replace(job, num_stages=job.num_stages - 1)])
+        return found
 
     def _job(self, function: tt.FuncOp) -> Job:
         return Job(
@@ -67,8 +78,9 @@ class CudaMachine:
             architecture(self.ordinal),
         )
 
-    def _code(self, function: tt.FuncOp, job: Job, cubin: Cubin) -> CudaCode:
-        kernel = CudaKernel(cuda_driver(), self.ordinal, cubin, lambda: self._compile([job.without_promises()])[0])
+    def _code(self, function: tt.FuncOp, job: Job, cubin: Cubin, relaxed: Job) -> CudaCode:
+        """`relaxed` is what to compile for arguments that break the promises made of them."""
+        kernel = CudaKernel(cuda_driver(), self.ordinal, cubin, lambda: self._compile([relaxed])[0])
         grid, symbols = function.attributes[GRID], function.attributes.get(SYMBOLS, ArrayAttr([]))
         assert isinstance(grid, MapAttr)
         assert isinstance(symbols, ArrayAttr)
@@ -97,6 +109,12 @@ def _number(function: tt.FuncOp, name: str) -> int:
     attribute = function.attributes[name]
     assert isinstance(attribute, IntegerAttr)
     return attribute.value.data
+
+
+def _unaligned_name(function: tt.FuncOp) -> str | None:
+    """The function for unaligned addresses, if that is one of its own."""
+    named = function.attributes.get(UNALIGNED)
+    return named.data if isinstance(named, StringAttr) else None
 
 
 def _promised(function: tt.FuncOp) -> tuple[int, ...]:

@@ -29,6 +29,8 @@ MAX_SCRATCHES = 2
 
 _PROMISE = re.compile(r"tt\.divisibility = \d+ : i32(, )?")
 
+_DESCRIPTOR = re.compile(r"!tt\.tensordesc<tensor<([^<>]*)>>")
+
 SKIPPED_STAGES = ("glir",)
 """Triton 3.9 has a stage for a language of its own, which does not start at TTIR."""
 
@@ -156,12 +158,18 @@ def _begin(job: Job) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
-    with _as_file(job.text) as path:
+    with _as_file(_spelled(job.text, triton_version())) as path:
         module = ir.parse_mlir_module(path, context)
     module.context = context
     stages: dict[str, Any] = {}
     backend.add_stages(stages, options, Language.TRITON)
     return stages, module, {"target": target, **options.__dict__}
+
+
+def _spelled(text: str, release: str) -> str:
+    """The text as that release of Triton reads it: from 3.8 on, descriptors name the shape of a box without a type."""
+    major, minor = (int(number) for number in release.split(".")[:2])
+    return text if (major, minor) < (3, 8) else _DESCRIPTOR.sub(r"!tt.tensordesc<\1>", text)
 
 
 @contextmanager

@@ -141,10 +141,10 @@ class CudaKernel:
         if self._cell[3]:
             return
         cubin = self._relaxed()
-        if (cubin.scratches, cubin.scratch_bytes) != (self.cubin.scratches, self.cubin.scratch_bytes):
+        if cubin.scratches != self.cubin.scratches or cubin.scratch_bytes > self.cubin.scratch_bytes:
             raise BackendError(
                 f"kernel @{cubin.name} without promises",
-                expected=f"{self.cubin.scratch_bytes} bytes of scratch memory, as with them",
+                expected=f"at most {self.cubin.scratch_bytes} bytes of scratch memory, as with them",
                 got=f"{cubin.scratch_bytes} bytes",
             )
         function = CudaFunction(self.driver, self.ordinal, cubin)

@@ -177,6 +177,10 @@ class KernelOp(IRDLOperation):
         printer.print_string(") -> ")
         printer.print_list(self.result_types, printer.print_attribute)
         printer.print_string(" ")
+        if self.attributes:
+            printer.print_string("attributes ")
+            printer.print_attr_dict(self.attributes)
+            printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)
 
     @classmethod
@@ -202,6 +206,8 @@ class KernelOp(IRDLOperation):
             for init, type_ in zip(inits, types, strict=True)
         ]
         kernel = KernelOp.make(name, types, values)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        kernel.attributes.update({} if attributes is None else attributes.data)
         region = parser.parse_region(arguments)
         kernel.detach_region(kernel.body)
         kernel.add_region(region)

@@ -29,6 +29,7 @@ from .ops import (
     TransposeOp,
     YieldOp,
 )
+from .products import BoxOp, DotOp, HalvesOp, LoadBoxOp, StoreBoxOp
 
 Tile = Dialect(
     "tile",
@@ -56,11 +57,16 @@ Tile = Dialect(
         ScanOp,
         AssertOp,
         PhiloxOp,
+        LoadBoxOp,
+        StoreBoxOp,
+        DotOp,
+        HalvesOp,
     ],
 )
 
 __all__ = [
-    "AssertOp", "BroadcastOp", "ChooseOp", "CompareOp", "ConvertOp", "ForOp", "GatherOp", "GridSizeOp", "IndexOp", "IotaOp",
-    "KernelOp", "LoadOp", "PhiloxOp", "PrefetchOp", "ProgramIdOp", "ReduceOp", "ScanOp", "ScatterOp", "ScratchOp",
-    "SelectOp", "StoreOp", "Tile", "TransposeOp", "YieldOp",
+    "AssertOp", "BoxOp", "BroadcastOp", "ChooseOp", "CompareOp", "ConvertOp", "DotOp", "ForOp", "GatherOp",
+    "GridSizeOp", "HalvesOp", "IndexOp", "IotaOp", "KernelOp", "LoadBoxOp", "LoadOp", "PhiloxOp", "PrefetchOp",
+    "ProgramIdOp", "ReduceOp", "ScanOp", "ScatterOp", "ScratchOp", "SelectOp", "StoreBoxOp", "StoreOp", "Tile",
+    "TransposeOp", "YieldOp",
 ]  # fmt: skip

@@ -26,6 +26,7 @@ from xdsl.ir import Operation
 from .. import tile
 from ..arithmetic import (
     CONVERSIONS,
+    F64,
     Array,
     combine,
     compare_floats,
@@ -223,7 +224,42 @@ class TileFunctions(InterpreterFunctions):
         self.store(op, value, buffer, np.asarray(offsets), rest[0] if rest else True, combiner)
         return ()
 
+    def box(self, op: tile.BoxOp, indices: Sequence[Array], shape: Sequence[int]) -> tuple[Array, Mask]:
+        """The element that each lane of a box addresses, and the lanes that lie within the array."""
+        place = np.broadcast_to(self.value(op.array_start, ()), shape)
+        inside = np.ones(shape, bool)
+        lead = len(op.places) - len(shape)
+        for position, parts in enumerate(zip(op.places, op.sizes, op.array_strides, strict=True)):
+            first, size, stride = self.value(parts[0], indices), self.value(parts[1], ()), self.value(parts[2], ())
+            if not 0 <= first < size:
+                raise InterpreterError(op.name, expected=f"a place below {size}", got=str(first))
+            lanes = np.indices(shape)[position - lead] if position >= lead else np.int64(0)
+            inside = inside & (first + lanes < size)
+            place = place + (first + lanes) * stride
+        return place, inside
+
+    @impl(tile.LoadBoxOp)
+    def run_load_box(self, interpreter: Interpreter, op: tile.LoadBoxOp, args: PythonValues) -> PythonValues:
+        buffer, *indices = args
+        return (self.load(op, buffer, *self.box(op, indices, shape_of(op.result.type)), np.asarray(0)),)
+
+    @impl(tile.StoreBoxOp)
+    def run_store_box(self, interpreter: Interpreter, op: tile.StoreBoxOp, args: PythonValues) -> PythonValues:
+        value, buffer, *indices = args
+        self.store(op, value, buffer, *self.box(op, indices, shape_of(op.value.type)), None)
+        return ()
+
     # blocks
+
+    @impl(tile.DotOp)
+    def run_dot(self, interpreter: Interpreter, op: tile.DotOp, args: PythonValues) -> PythonValues:
+        lhs, rhs, addend = (np.asarray(value).astype(F64) for value in args)
+        return ((lhs @ rhs + addend).astype(dtype_of(op.result.type)),)
+
+    @impl(tile.HalvesOp)
+    def run_halves(self, interpreter: Interpreter, op: tile.HalvesOp, args: PythonValues) -> PythonValues:
+        low, high = np.split(args[0], 2, axis=-1)
+        return low, high
 
     @impl(tile.IndexOp)
     def run_index(self, interpreter: Interpreter, op: tile.IndexOp, args: PythonValues) -> PythonValues:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from .descriptors import DescriptorLoadOp, DescriptorStoreOp, DescriptorType, MakeDescriptorOp, ReshapeOp, SplitOp
 from .ops import (
     AddPtrOp,
     AtomicRMWOp,
@@ -77,14 +78,19 @@ Triton = Dialect(
         ReduceReturnOp,
         ScanOp,
         ScanReturnOp,
+        MakeDescriptorOp,
+        DescriptorLoadOp,
+        DescriptorStoreOp,
+        ReshapeOp,
+        SplitOp,
     ],
-    [PointerType],
+    [PointerType, DescriptorType],
 )
 
 __all__ = [
-    "AddPtrOp", "AtomicRMWOp", "BitcastOp", "BroadcastOp", "CmpFOp", "CmpIOp", "DotOp", "ExpandDimsOp", "ExtSIOp",
-    "ExtUIOp", "ExternElementwiseOp", "FPToSIOp", "FPToUIOp", "FuncOp", "GetNumProgramsOp", "GetProgramIdOp", "LoadOp",
-    "MakeRangeOp", "MulhiUIOp", "PointerType", "PreciseDivFOp", "PreciseSqrtOp", "ReduceOp", "ReduceReturnOp",
-    "ReturnOp", "SIToFPOp", "ScanOp", "ScanReturnOp", "SelectOp", "SplatOp", "StoreOp", "TransOp", "Triton",
-    "TruncIOp", "UIToFPOp",
+    "AddPtrOp", "AtomicRMWOp", "BitcastOp", "BroadcastOp", "CmpFOp", "CmpIOp", "DescriptorLoadOp", "DescriptorStoreOp",
+    "DescriptorType", "DotOp", "ExpandDimsOp", "ExtSIOp", "ExtUIOp", "ExternElementwiseOp", "FPToSIOp", "FPToUIOp",
+    "FuncOp", "GetNumProgramsOp", "GetProgramIdOp", "LoadOp", "MakeDescriptorOp", "MakeRangeOp", "MulhiUIOp",
+    "PointerType", "PreciseDivFOp", "PreciseSqrtOp", "ReduceOp", "ReduceReturnOp", "ReshapeOp", "ReturnOp", "SIToFPOp",
+    "ScanOp", "ScanReturnOp", "SelectOp", "SplatOp", "SplitOp", "StoreOp", "TransOp", "Triton", "TruncIOp", "UIToFPOp",
 ]  # fmt: skip

@@ -56,6 +56,27 @@ class Pointers:
     offsets: Array
 
 
+@dataclass(frozen=True)
+class Descriptor:
+    """An array in one buffer, and the shape of the boxes of it."""
+
+    pointers: Pointers
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def box(self, places: Sequence[Array]) -> tuple[Array, Array]:
+        """The offset of each lane, and the lanes that lie within the array."""
+        offsets = np.broadcast_to(np.int64(self.pointers.offsets), self.shape)
+        inside = np.ones(self.shape, bool)
+        lanes = np.indices(self.shape)
+        for k, (place, size, stride) in enumerate(zip(places, self.sizes, self.strides, strict=True)):
+            index = lanes[k] + int(place)
+            inside = inside & (index >= 0) & (index < size)
+            offsets = offsets + index * stride
+        return offsets, inside
+
+
 @register_impls
 class TritonFunctions(InterpreterFunctions):
     """A kernel takes a `Memory` for each buffer, then the values of its symbols."""
@@ -184,6 +205,36 @@ class TritonFunctions(InterpreterFunctions):
                 new = combine(_COMBINERS.get(op.kind, op.kind), [np.asarray(held)], [np.asarray(new)])[0]
             pointers.memory.write(places[at], new, op.name)
         return (result,)
+
+    @impl(tt.MakeDescriptorOp)
+    def run_descriptor(self, interpreter: Interpreter, op: tt.MakeDescriptorOp, args: PythonValues) -> PythonValues:
+        base, *numbers = args
+        count = len(op.sizes)
+        sizes, strides = tuple(map(int, numbers[:count])), tuple(map(int, numbers[count:]))
+        return (Descriptor(base, sizes, strides, shape_of(op.result.type.block)),)
+
+    @impl(tt.DescriptorLoadOp)
+    def run_load_box(self, interpreter: Interpreter, op: tt.DescriptorLoadOp, args: PythonValues) -> PythonValues:
+        descriptor, *places = args
+        offsets, inside = descriptor.box(places)
+        result = np.zeros(offsets.shape, dtype_of(op.result.type))
+        result[inside] = descriptor.pointers.memory.read(offsets[inside], op.name)
+        return (result,)
+
+    @impl(tt.DescriptorStoreOp)
+    def run_store_box(self, interpreter: Interpreter, op: tt.DescriptorStoreOp, args: PythonValues) -> PythonValues:
+        descriptor, value, *places = args
+        offsets, inside = descriptor.box(places)
+        descriptor.pointers.memory.write(offsets[inside], value[inside], op.name)
+        return ()
+
+    @impl(tt.ReshapeOp)
+    def run_reshape(self, interpreter: Interpreter, op: tt.ReshapeOp, args: PythonValues) -> PythonValues:
+        return (on_places(args[0], lambda value: value.reshape(shape_of(op.result.type))),)
+
+    @impl(tt.SplitOp)
+    def run_split(self, interpreter: Interpreter, op: tt.SplitOp, args: PythonValues) -> PythonValues:
+        return args[0][..., 0], args[0][..., 1]
 
     # values
 

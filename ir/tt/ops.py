@@ -120,6 +120,9 @@ def _verify_shapes(op: IRDLOperation, expected: Attribute, *values: SSAValue | N
 GRID, ERRORS = "stepwell.grid", "stepwell.errors"
 """Attributes of a function: a map of its symbols to the number of programs, and exceptions and messages by turns."""
 
+UNALIGNED = "stepwell.unaligned"
+"""Attribute of a function: the name of the one that does the same for addresses that are multiples of nothing."""
+
 ERROR_SHIFT = 56
 """Bits below the code in the word that an error is recorded as: code in the upper 8 bits, value in the lower 56."""
 

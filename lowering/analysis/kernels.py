@@ -14,6 +14,7 @@ from ...ir import loop
 from ...ir.definitions import definitions_of, symbols_of
 from ...ir.graph.calls import Checks
 from .accesses import all_ops
+from .contractions import is_contraction
 from .costs import read_bytes, tensor_bytes
 from .sizes import Sizes
 
@@ -41,6 +42,8 @@ class Kernel:
         self.combines = False
         """Whether it combines into memory, so that an element is written more than once."""
         self.asserts = False
+        self.is_product = is_contraction(op)
+        """Whether it sums up a product of matrices."""
         for inner in ops:
             if isinstance(inner, loop.ReadOp):
                 self.note(inner)
@@ -77,6 +80,7 @@ class Kernel:
             self.reads.setdefault(tensor, []).extend(reads)
         self.size += other.size
         self.asserts = self.asserts or other.asserts
+        self.is_product = self.is_product or other.is_product
 
     @property
     def nest(self) -> loop.NestOp | None:

@@ -1,7 +1,8 @@
 """`convert-graph-to-loop`: every native graph op becomes one `loop.kernel`, views become index maps.
 
-Legal afterwards are kernels, `host.view`, and what the host does by itself: externs, products, weights, constants,
-copies into arguments, sizes. Kernels are not fused here; each new op has the location of the graph op it is from.
+Legal afterwards are kernels, `host.view`, and what the host does by itself: externs, products that a library computes,
+weights, constants, copies into arguments, sizes. Kernels are not fused here; each new op has the location of the graph
+op it is from.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from .graph.indexing import gather, index, index_put, scatter
 from .graph.joining import cat, insert_slice, pad
 from .graph.kernels import Kernel
 from .graph.memory import Memory, insert_where_made
+from .graph.products import has_kernel, product
 from .graph.random import random
 from .graph.reductions import index_reduction, reduction, scan
 from .graph.sources import Constant, Element, Formula, Source, identity
@@ -132,6 +134,8 @@ class FunctionConverter:
         if call is not None:
             assert isinstance(op, graph.GraphOp)
             self.replace(op, extern(self.memory, op, call))
+        elif isinstance(op, graph.ProductOp) and has_kernel(op):
+            self.replace(op, product(self.memory, op).op)
         elif family in DESCRIPTIONS:
             self.describe(op, DESCRIPTIONS[family](self.memory, op))
         elif family in KERNELS:

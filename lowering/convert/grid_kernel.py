@@ -15,7 +15,7 @@ from ...ir.memory import size_of
 from ...ir.shapes import SymbolRange, sizes_of, strides_of, symbol_ranges
 from ...ir.target import Target
 from ...ir.tile.ops import INDEX_BITS, STAGES, WARPS, buffer_type
-from ..schedule.grid_plan import GridPlanner
+from ..schedule.grid_plan import GridPlan, GridPlanner
 from ..schedule.model import KernelModel
 from .grid_builder import GridBuilder, Layout
 from .grid_nests import GridNests
@@ -32,8 +32,11 @@ class GridConverter:
         self.kernel = kernel
         self.name = name
         self.model = KernelModel(kernel)
-        self.plan = GridPlanner(self.model, target).plan()
+        self.plan = self.choose(target)
         self.types = [*(value.type for value in self.model.inputs), *kernel.result_types]
+
+    def choose(self, target: Target) -> GridPlan:
+        return GridPlanner(self.model, target).plan()
 
     def convert(self) -> tuple[tile.KernelOp, tuple[str, ...]]:
         """The kernel, and the symbols whose values it takes."""

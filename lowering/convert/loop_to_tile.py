@@ -17,15 +17,18 @@ from xdsl.rewriter import Rewriter
 from ...ir import loop, tile
 from ...ir.expr import ONE, ZERO, Expr, delinearize, dim, floordiv, minimum, mod, symbol
 from ...ir.host import LaunchOp
+from ...ir.product_schedule import PRODUCT, ProductAttr
 from ...ir.shapes import SymbolRange, sizes_of, strides_of, symbol_ranges, tensor_type
 from ...ir.target import Target, target_of
 from ...ir.tile.ops import INDEX, buffer_type
+from ..analysis.contractions import contraction_of
 from ..schedule.model import KernelModel, captured
 from ..schedule.plan import ParallelPlan, Plan, Planner, SerialPlan, SplitPlan
 from ..schedule.prefetch import LeafFinder, Prefetcher, Stream
 from .block_builder import BlockBuilder, Buffer
 from .grid_kernel import GridConverter
 from .nests import NestEmitter, Span, fits_scratch, ops_before
+from .product_kernel import ProductConverter
 from .split_reduction import SplitEmitter
 from .square_tiles import TiledEmitter
 
@@ -196,7 +199,11 @@ class KernelConverter:
 def structure(kernel: loop.KernelOp) -> tuple[object, ...]:
     """A key that two kernels share just when one tile kernel serves both."""
     numbers: dict[SSAValue, int] = {}
-    key: list[object] = [kernel.properties.get("initialized"), tuple(kernel.result_types)]
+    key: list[object] = [
+        kernel.properties.get("initialized"),
+        kernel.attributes.get(PRODUCT),
+        tuple(kernel.result_types),
+    ]
 
     def number(value: SSAValue) -> object:
         known = numbers.get(value)
@@ -218,8 +225,17 @@ def convert(kernel: loop.KernelOp, name: str, target: Target) -> Converted:
     """The tile kernel of a loop kernel, under the schedule that suits the target."""
     if not target.is_gpu:
         return KernelConverter(kernel, name, target).convert()
-    made, symbols = GridConverter(kernel, name, target).convert()
+    made, symbols = grid_converter(kernel, name, target).convert()
     return Converted(made, symbols, ())
+
+
+def grid_converter(kernel: loop.KernelOp, name: str, target: Target) -> GridConverter:
+    """What makes the kernel for a GPU: a product that has been given a schedule is one of its own kind."""
+    given = kernel.attributes.get(PRODUCT)
+    contraction = contraction_of(kernel) if isinstance(given, ProductAttr) else None
+    if contraction is None or not isinstance(given, ProductAttr):
+        return GridConverter(kernel, name, target)
+    return ProductConverter(kernel, name, target, contraction, given.data)
 
 
 class ConvertLoopToTile(ModulePass):

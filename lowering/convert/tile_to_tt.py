@@ -3,7 +3,8 @@
 A function takes the arguments of its kernel: pointers for buffers, i32 for symbols whose range fits, else i64. A
 kernel with a table of errors takes one more pointer, to an i64 that is 0: a failing lane stores its code there in the
 upper 8 bits, and its value in the lower 56. How to launch it is said by discardable attributes, `stepwell.num_warps`,
-`stepwell.num_stages`, `stepwell.grid` (a map of the symbols to the number of programs) and `stepwell.symbols`.
+`stepwell.num_stages`, `stepwell.grid` (a map of the symbols to the number of programs) and `stepwell.symbols`; a second
+function, for unaligned addresses, is named by `stepwell.unaligned` where promises concern more than speed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, MemRefType, ModuleOp, i1, i32, i64
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, MemRefType, ModuleOp, StringAttr, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -23,9 +24,19 @@ from ...ir import tile, tt
 from ...ir.expr import ZERO, Expr
 from ...ir.shapes import SYMBOLS, SymbolRange
 from ...ir.tile.ops import INDEX_BITS, STAGES, WARPS, BlockAccessOp
-from ...ir.tt.ops import DIVISIBILITY, ERROR_SHIFT, ERRORS, GRID, element_of, pointer_type, shape_of
+from ...ir.tt.ops import DIVISIBILITY, ERROR_SHIFT, ERRORS, GRID, UNALIGNED, element_of, pointer_type, shape_of
 from .tt_arith import ARITHMETIC, compare, unsupported
-from .tt_builder import TritonBuilder, argument_type
+from .tt_builder import argument_type
+from .tt_products import (
+    PRODUCTS,
+    ProductBuilder,
+    boxes_of,
+    describe,
+    described,
+    is_describable,
+    mark_loop,
+    sums_products,
+)
 
 ALIGNMENT = 16
 """Bytes of which every pointer is a multiple: what a launch promises, and must check."""
@@ -53,8 +64,9 @@ def symbol_type(known: SymbolRange) -> IntegerType:
 class FunctionConverter:
     """Makes one function."""
 
-    def __init__(self, kernel: tile.KernelOp):
+    def __init__(self, kernel: tile.KernelOp, *, aligned: bool = True):
         self.kernel = kernel
+        self.aligned = aligned
         self.errors = kernel.error_table
 
     def convert(self) -> tt.FuncOp:
@@ -66,7 +78,7 @@ class FunctionConverter:
         slot = [pointer_type(i64)] if self.errors else []
         types: list[Attribute] = [*pointers, *map(symbol_type, symbols), *slot]
         promise = {DIVISIBILITY: IntegerAttr(ALIGNMENT, i32)}
-        promises = [promise if isinstance(type_, tt.PointerType) else {} for type_ in types]
+        promises = [promise if self.aligned and isinstance(type_, tt.PointerType) else {} for type_ in types]
         made = tt.FuncOp.make(kernel.sym_name.data, types, promises)
         made.attributes.update(self.attributes())
         made.location = kernel.location
@@ -102,11 +114,15 @@ class FunctionConverter:
         builder.stages = number(kernel, STAGES)
         builder.grid = kernel.grid_size
         builder.slot = made.block.args[-1] if self.errors else None
+        builder.describes = self.aligned
+        for op in boxes_of(kernel):
+            if described(builder, op):
+                describe(builder, op)  # before any loop
         builder.body(kernel.block)
         builder.append(tt.ReturnOp.make())
 
 
-class KernelBuilder(TritonBuilder):
+class KernelBuilder(ProductBuilder):
     """Emits the ops of one kernel."""
 
     stages: int
@@ -154,7 +170,8 @@ def _emit_for(b: KernelBuilder, op: tile.ForOp) -> None:
     block = Block(arg_types=[b.index, *(init.type for init in inits)])
     step = b.scalar(op.lanes, b.index)
     loop = scf.ForOp(low, high, step, inits, Region(block))
-    if 0 < loaded_bytes(op) * (b.stages - 1) <= STAGED_BYTES:
+    mark_loop(op, loop)
+    if not sums_products(op) and 0 < loaded_bytes(op) * (b.stages - 1) <= STAGED_BYTES:
         loop.attributes["tt.num_stages"] = IntegerAttr(b.stages, i32)
     with b.inside(block):
         b.values[op.index] = block.args[0]
@@ -296,6 +313,7 @@ def _emit_nothing(b: KernelBuilder, op: tile.PrefetchOp) -> None:
 
 EMITTERS: dict[type[Operation], Callable[[KernelBuilder, Any], None]] = {
     **ARITHMETIC,
+    **PRODUCTS,
     tile.ProgramIdOp: _emit_program,
     tile.GridSizeOp: _emit_grid_size,
     tile.ChooseOp: _emit_choose,
@@ -322,8 +340,18 @@ class ConvertTileToTriton(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [inner for inner in op.body.block.ops if isinstance(inner, tile.KernelOp)]:
-            op.body.block.insert_op_before(FunctionConverter(kernel).convert(), kernel)
+            made = FunctionConverter(kernel).convert()
+            op.body.block.insert_op_before(made, kernel)
+            if any(is_describable(box) for box in boxes_of(kernel)):
+                op.body.block.insert_op_before(unaligned(kernel, made), kernel)
             Rewriter.erase_op(kernel)
+
+
+def unaligned(kernel: tile.KernelOp, made: tt.FuncOp) -> tt.FuncOp:
+    """The function for addresses that descriptors cannot hold; the other one names it."""
+    plain = FunctionConverter(kernel, aligned=False).convert()
+    plain.properties["sym_name"] = made.attributes[UNALIGNED] = StringAttr(f"{made.sym_name.data}_unaligned")
+    return plain
 
 
 __all__ = ["ConvertTileToTriton"]

@@ -115,6 +115,8 @@ class Fuser:
                 kernel = kernel.parent_op()
             if kernel is None or not isinstance(use.operation, loop.ReadOp):
                 return None
+            if self.kernels[kernel].is_product and isinstance(use.operation.parent_op(), loop.ReduceOp):
+                return None  # a product reads its factors from memory
             reads.append((use.operation, self.kernels[kernel]))
         return _without_repetition(reads) or None
 

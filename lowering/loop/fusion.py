@@ -61,6 +61,8 @@ class KernelFuser:
             return Obstacle("together they touch too many tensors")
         if len(first.nests) > 1 or len(second.nests) > 1:
             return Obstacle("one of them has several nests")
+        if second.is_product:
+            return Obstacle("a product reads its factors from memory")
         if second.nest is None:
             alone = first.nest is None or isinstance(first.nest, loop.ReduceOp)
             return {} if alone else Obstacle("scalars would follow a parallel nest")
@@ -84,6 +86,8 @@ class KernelFuser:
         pairs = self.merger.aligner.shared(ours, theirs, one, other, split=split)
         if not pairs:
             return Obstacle("their index spaces share no leading index")
+        if first.is_product and not follows_points(first, second, ours, theirs, pairs):
+            return Obstacle("only what follows each element of a product by itself joins it")
         iterations = self.iterations(ours, pairs)
         common = [buffer for buffer in other.reads if buffer in one.writes or buffer in one.reads]
         shared = sum(costs.tensor_bytes(buffer, self.sizes) for buffer in common)
@@ -215,6 +219,13 @@ class KernelFuser:
         erase(first.op)
         self.kernels[op] = second
         second.absorb(first, op)
+
+
+def follows_points(first: Kernel, second: Kernel, ours: loop.NestOp, theirs: loop.NestOp, pairs: Pairs) -> bool:
+    """Whether the second does something for each point of the first, with what the first computes there."""
+    reads = any(result in second.reads for result in first.op.results)
+    pointwise = isinstance(theirs, loop.ParallelOp) and is_leaf(theirs)
+    return reads and pointwise and len(pairs) == ours.rank == theirs.rank
 
 
 def is_leaf(nest: loop.NestOp) -> bool:

@@ -19,6 +19,7 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 from ...ir import loop
 from ...ir.combiners import COMBINERS, identity_value
 from ...ir.expr import Expr, ceildiv, const, dim
+from ...ir.product_schedule import PRODUCT
 from ...ir.shapes import tensor_type
 from ...ir.target import Target, target_of
 from ..analysis.accesses import all_ops
@@ -58,9 +59,9 @@ class Splitter:
         """`reduce (i) to (n) { b(i) }  →  parallel (c) to (p) { reduce (j) to (n/p) { b(c·n/p + j) } }  reduce (c)`.
 
         Does not fire where there are enough programs anyway, where a part would have too little to do, or where the
-        kernel holds other nests, locals or writes around or in the reduction.
+        kernel holds other nests, locals or writes around or in the reduction, or is a product that has a schedule.
         """
-        found = self.reduction()
+        found = None if PRODUCT in self.kernel.attributes else self.reduction()
         if found is None:
             return
         nest, reduction = found

@@ -410,3 +410,104 @@ func.func @no_fusion_when_too_few_iterations_run_in_parallel(%x: tensor<2x65536x
   func.return %e, %s : tensor<2x65536xf32>, tensor<2x256xf32>
 }
 }
+
+// -----
+
+// What follows each element of a product joins it, also where it sees rows in two dims.
+// CHECK-LABEL: @after_a_product
+// CHECK: loop.kernel "matmul_neg"
+// CHECK-NEXT: loop.parallel (%{{.*}}, %{{.*}}, %{{.*}}) to (2, 3, 8) {
+// CHECK: [[R:%\w+]] = arith.truncf
+// CHECK-NEXT: arith.negf [[R]]
+// CHECK-NOT: loop.kernel
+func.func @after_a_product(%x: tensor<6x4xbf16>, %w: tensor<4x8xbf16>) -> tensor<2x3x8xbf16> {
+  %m = loop.kernel "matmul" outs(%o : memref<6x8xbf16>) -> tensor<6x8xbf16> {
+    loop.parallel (%i, %j) to (6, 8) {
+      %s = loop.reduce (%k) to (4) [add] -> f32 {
+        %a = loop.read %x[%i, %k] : tensor<6x4xbf16>
+        %b = loop.read %w[%k, %j] : tensor<4x8xbf16>
+        %c = arith.extf %a : bf16 to f32
+        %d = arith.extf %b : bf16 to f32
+        %p = arith.mulf %c, %d : f32
+        loop.yield %p : f32
+      }
+      %r = arith.truncf %s : f32 to bf16
+      loop.write %r, %o[%i, %j] : memref<6x8xbf16>
+    }
+  }
+  %n = loop.kernel "neg" outs(%o : memref<2x3x8xbf16>) -> tensor<2x3x8xbf16> {
+    loop.parallel (%i, %h, %j) to (2, 3, 8) {
+      %v = loop.read %m[%i * 3 + %h, %j] : tensor<6x8xbf16>
+      %u = arith.negf %v : bf16
+      loop.write %u, %o[%i, %h, %j] : memref<2x3x8xbf16>
+    }
+  }
+  func.return %n : tensor<2x3x8xbf16>
+}
+
+// -----
+
+// CHECK-LABEL: @no_join_when_rows_of_a_product_are_reduced
+// CHECK: loop.kernel "matmul"
+// CHECK: loop.kernel "sum"
+func.func @no_join_when_rows_of_a_product_are_reduced(%x: tensor<6x4xbf16>, %w: tensor<4x8xbf16>) -> tensor<6xf32> {
+  %m = loop.kernel "matmul" outs(%o : memref<6x8xbf16>) -> tensor<6x8xbf16> {
+    loop.parallel (%i, %j) to (6, 8) {
+      %s = loop.reduce (%k) to (4) [add] -> f32 {
+        %a = loop.read %x[%i, %k] : tensor<6x4xbf16>
+        %b = loop.read %w[%k, %j] : tensor<4x8xbf16>
+        %c = arith.extf %a : bf16 to f32
+        %d = arith.extf %b : bf16 to f32
+        %p = arith.mulf %c, %d : f32
+        loop.yield %p : f32
+      }
+      %r = arith.truncf %s : f32 to bf16
+      loop.write %r, %o[%i, %j] : memref<6x8xbf16>
+    }
+  }
+  %n = loop.kernel "sum" outs(%o : memref<6xf32>) -> tensor<6xf32> {
+    loop.parallel (%i) to (6) {
+      %s = loop.reduce (%j) to (8) [add] -> f32 {
+        %v = loop.read %m[%i, %j] : tensor<6x8xbf16>
+        %u = arith.extf %v : bf16 to f32
+        loop.yield %u : f32
+      }
+      loop.write %s, %o[%i] : memref<6xf32>
+    }
+  }
+  func.return %n : tensor<6xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @no_join_when_a_product_reads
+// CHECK: loop.kernel "sum"
+// CHECK: loop.kernel "matmul"
+func.func @no_join_when_a_product_reads(%y: tensor<6x4x3xbf16>, %w: tensor<4x8xbf16>) -> tensor<6x8xbf16> {
+  %x = loop.kernel "sum" outs(%o : memref<6x4xbf16>) -> tensor<6x4xbf16> {
+    loop.parallel (%i, %k) to (6, 4) {
+      %s = loop.reduce (%l) to (3) [add] -> f32 {
+        %v = loop.read %y[%i, %k, %l] : tensor<6x4x3xbf16>
+        %u = arith.extf %v : bf16 to f32
+        loop.yield %u : f32
+      }
+      %r = arith.truncf %s : f32 to bf16
+      loop.write %r, %o[%i, %k] : memref<6x4xbf16>
+    }
+  }
+  %m = loop.kernel "matmul" outs(%o : memref<6x8xbf16>) -> tensor<6x8xbf16> {
+    loop.parallel (%i, %j) to (6, 8) {
+      %s = loop.reduce (%k) to (4) [add] -> f32 {
+        %a = loop.read %x[%i, %k] : tensor<6x4xbf16>
+        %b = loop.read %w[%k, %j] : tensor<4x8xbf16>
+        %c = arith.extf %a : bf16 to f32
+        %d = arith.extf %b : bf16 to f32
+        %p = arith.mulf %c, %d : f32
+        loop.yield %p : f32
+      }
+      %r = arith.truncf %s : f32 to bf16
+      loop.write %r, %o[%i, %j] : memref<6x8xbf16>
+    }
+  }
+  func.return %m : tensor<6x8xbf16>
+}

@@ -226,3 +226,32 @@ func.func @no_fusion_when_it_checks(%x: tensor<8xf32>, %n: tensor<8xi64>) -> ten
   }
   func.return %b : tensor<4xf32>
 }
+
+// Factors of a product are read from memory, by whole boxes.
+// CHECK-LABEL: @no_move_when_a_product_reads
+// CHECK: loop.kernel "neg"
+// CHECK: loop.kernel "matmul"
+func.func @no_move_when_a_product_reads(%y: tensor<6x4xbf16>, %w: tensor<4x8xbf16>) -> tensor<6x8xbf16> {
+  %x = loop.kernel "neg" outs(%o : memref<6x4xbf16>) -> tensor<6x4xbf16> {
+    loop.parallel (%i, %k) to (6, 4) {
+      %v = loop.read %y[%i, %k] : tensor<6x4xbf16>
+      %u = arith.negf %v : bf16
+      loop.write %u, %o[%i, %k] : memref<6x4xbf16>
+    }
+  }
+  %m = loop.kernel "matmul" outs(%o : memref<6x8xbf16>) -> tensor<6x8xbf16> {
+    loop.parallel (%i, %j) to (6, 8) {
+      %s = loop.reduce (%k) to (4) [add] -> f32 {
+        %a = loop.read %x[%i, %k] : tensor<6x4xbf16>
+        %b = loop.read %w[%k, %j] : tensor<4x8xbf16>
+        %c = arith.extf %a : bf16 to f32
+        %d = arith.extf %b : bf16 to f32
+        %p = arith.mulf %c, %d : f32
+        loop.yield %p : f32
+      }
+      %r = arith.truncf %s : f32 to bf16
+      loop.write %r, %o[%i, %j] : memref<6x8xbf16>
+    }
+  }
+  func.return %m : tensor<6x8xbf16>
+}

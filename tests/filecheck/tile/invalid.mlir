@@ -106,3 +106,35 @@ tile.kernel @k(%x : memref<?xf32>) grid (1) {
   %b = "tile.choose"(%p, %x) : (index, memref<?xf32>) -> memref<?xf64>
 }
 // CHECK: tile.choose: expected buffers of memref<?xf64>
+
+// -----
+
+tile.kernel @k(%x : memref<?xf32>) grid (1) {
+  %v = tile.load_box %x[0, 0] of (8) strides (8, 1) : memref<?xf32> -> vector<8x8xf32>
+}
+// CHECK: tile.load_box: expected a place, a size and a stride for each dim of an array that holds vector<8x8xf32>
+
+// -----
+
+tile.kernel @k(%x : memref<?xf32>) grid (1) {
+  %v = tile.load_box %x[0] of (8) strides (1) : memref<?xf32> -> vector<8x8xf32>
+}
+// CHECK: tile.load_box: expected a place, a size and a stride for each dim of an array that holds vector<8x8xf32>
+
+// -----
+
+tile.kernel @k(%x : memref<?xf16>) grid (1) {
+  %a = tile.load_box %x[0, 0] of (8, 8) strides (8, 1) : memref<?xf16> -> vector<8x8xf16>
+  %f = arith.constant 0.0 : f32
+  %c = tile.broadcast %f dims [] : f32 -> vector<8x16xf32>
+  %d = tile.dot %a, %a, %c : vector<8x8xf16>, vector<8x8xf16>, vector<8x16xf32>
+}
+// CHECK: tile.dot: expected (8, 8) · (8, 8) + (8, 8), got vector<8x8xf16>, vector<8x8xf16>, vector<8x16xf32>
+
+// -----
+
+tile.kernel @k(%x : memref<?xf16>) grid (1) {
+  %a = tile.load_box %x[0] of (8) strides (1) : memref<?xf16> -> vector<8xf16>
+  %l, %h = "tile.halves"(%a) : (vector<8xf16>) -> (vector<4xf16>, vector<8xf16>)
+}
+// CHECK: tile.halves: expected two blocks of half of vector<8xf16>

@@ -69,3 +69,20 @@ tile.kernel @every_op(%x : memref<?xf32>, %o : memref<?xf32>, %s0 : index) grid 
   // CHECK: tile.grid_size : index
   %g = tile.grid_size : index
 }
+
+// CHECK-LABEL: tile.kernel @product
+tile.kernel @product(%x : memref<?xbf16>, %y : memref<?xbf16>, %o : memref<?xf32>, %s0 : index) grid (4) attributes {stepwell.symbols = [#stepwell.symbol<s0, 2, ?>]} {
+  %p = tile.program_id : index
+  // CHECK: %a = tile.load_box %x[%p * 64, 0] of (s0, 32) strides (40, 1) : memref<?xbf16> -> vector<64x32xbf16>
+  %a = tile.load_box %x[%p * 64, 0] of (s0, 32) strides (40, 1) : memref<?xbf16> -> vector<64x32xbf16>
+  // CHECK: %b = tile.load_box %y[%p, 0, 0] of (4, 32, 16) strides (512, 16, 1) from (s0 + 8) : memref<?xbf16> -> vector<32x16xbf16>
+  %b = tile.load_box %y[%p, 0, 0] of (4, 32, 16) strides (512, 16, 1) from (s0 + 8) : memref<?xbf16> -> vector<32x16xbf16>
+  %f = arith.constant 0.0 : f32
+  %c = tile.broadcast %f dims [] : f32 -> vector<64x16xf32>
+  // CHECK: %d = tile.dot %a, %b, %c : vector<64x32xbf16>, vector<32x16xbf16>, vector<64x16xf32>
+  %d = tile.dot %a, %b, %c : vector<64x32xbf16>, vector<32x16xbf16>, vector<64x16xf32>
+  // CHECK: %l, %h = tile.halves %d : vector<64x16xf32> -> vector<64x8xf32>
+  %l, %h = tile.halves %d : vector<64x16xf32> -> vector<64x8xf32>
+  // CHECK: tile.store_box %l, %o[%p * 64, 8] of (s0, 16) strides (16, 1) : vector<64x8xf32>
+  tile.store_box %l, %o[%p * 64, 8] of (s0, 16) strides (16, 1) : vector<64x8xf32>
+}

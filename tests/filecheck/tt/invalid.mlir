@@ -232,3 +232,39 @@
   "tt.return"() : () -> ()
 }) : () -> ()
 // CHECK: tt.reduce: expected its region to end in tt.reduce.return
+
+// -----
+
+"tt.func"() <{function_type = (!tt.ptr<bf16>, i32, i64) -> (), sym_name = "k"}> ({
+^bb0(%x : !tt.ptr<bf16>, %n : i32, %s : i64):
+  %d = "tt.make_tensor_descriptor"(%x, %n, %n, %s) <{operandSegmentSizes = array<i32: 1, 2, 1>, padding = 1 : i32}> : (!tt.ptr<bf16>, i32, i32, i64) -> !tt.tensordesc<tensor<64x64xbf16>>
+  "tt.return"() : () -> ()
+}) : () -> ()
+// CHECK: tt.make_tensor_descriptor: expected a size and a stride for each dim of tensor<64x64xbf16>
+
+// -----
+
+"tt.func"() <{function_type = (!tt.tensordesc<tensor<64x64xbf16>>, i32) -> (), sym_name = "k"}> ({
+^bb0(%d : !tt.tensordesc<tensor<64x64xbf16>>, %n : i32):
+  %v = "tt.descriptor_load"(%d, %n) : (!tt.tensordesc<tensor<64x64xbf16>>, i32) -> tensor<64x64xbf16>
+  "tt.return"() : () -> ()
+}) : () -> ()
+// CHECK: tt.descriptor_load: expected tensor<64x64xbf16> and a place for each dim, got tensor<64x64xbf16>
+
+// -----
+
+"tt.func"() <{function_type = (tensor<8x4xf32>) -> (), sym_name = "k"}> ({
+^bb0(%v : tensor<8x4xf32>):
+  %r = "tt.reshape"(%v) : (tensor<8x4xf32>) -> tensor<8x8xf32>
+  "tt.return"() : () -> ()
+}) : () -> ()
+// CHECK: tt.reshape: expected the elements of tensor<8x4xf32>, got tensor<8x8xf32>
+
+// -----
+
+"tt.func"() <{function_type = (tensor<8x4xf32>) -> (), sym_name = "k"}> ({
+^bb0(%v : tensor<8x4xf32>):
+  %a, %b = "tt.split"(%v) : (tensor<8x4xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  "tt.return"() : () -> ()
+}) : () -> ()
+// CHECK: tt.split: expected two blocks of tensor<8xf32>, got tensor<8xf32>

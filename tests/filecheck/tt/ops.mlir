@@ -92,3 +92,21 @@
   }) : (tensor<64xf32>) -> tensor<64xf32>
   "tt.return"() : () -> ()
 }) : () -> ()
+
+// -----
+
+// CHECK-LABEL: sym_name = "boxes"
+"tt.func"() <{function_type = (!tt.ptr<bf16>, i32, i64) -> (), sym_name = "boxes"}> ({
+^bb0(%x : !tt.ptr<bf16>, %n : i32, %s : i64):
+  // CHECK: "tt.make_tensor_descriptor"(%{{.*}}) <{operandSegmentSizes = array<i32: 1, 2, 2>, padding = 1 : i32}> : (!tt.ptr<bf16>, i32, i32, i64, i64) -> !tt.tensordesc<tensor<64x32xbf16>>
+  %d = "tt.make_tensor_descriptor"(%x, %n, %n, %s, %s) <{operandSegmentSizes = array<i32: 1, 2, 2>, padding = 1 : i32}> : (!tt.ptr<bf16>, i32, i32, i64, i64) -> !tt.tensordesc<tensor<64x32xbf16>>
+  // CHECK: "tt.descriptor_load"(%{{.*}}) : (!tt.tensordesc<tensor<64x32xbf16>>, i32, i32) -> tensor<64x32xbf16>
+  %v = "tt.descriptor_load"(%d, %n, %n) : (!tt.tensordesc<tensor<64x32xbf16>>, i32, i32) -> tensor<64x32xbf16>
+  // CHECK: "tt.descriptor_store"(%{{.*}}) : (!tt.tensordesc<tensor<64x32xbf16>>, tensor<64x32xbf16>, i32, i32) -> ()
+  "tt.descriptor_store"(%d, %v, %n, %n) : (!tt.tensordesc<tensor<64x32xbf16>>, tensor<64x32xbf16>, i32, i32) -> ()
+  // CHECK: "tt.reshape"(%{{.*}}) : (tensor<64x32xbf16>) -> tensor<64x16x2xbf16>
+  %r = "tt.reshape"(%v) : (tensor<64x32xbf16>) -> tensor<64x16x2xbf16>
+  // CHECK: "tt.split"(%{{.*}}) : (tensor<64x16x2xbf16>) -> (tensor<64x16xbf16>, tensor<64x16xbf16>)
+  %a, %b = "tt.split"(%r) : (tensor<64x16x2xbf16>) -> (tensor<64x16xbf16>, tensor<64x16xbf16>)
+  "tt.return"() : () -> ()
+}) : () -> ()

@@ -1,0 +1,100 @@
+"""Finds the product of matrices in a loop kernel: a sum of products of two reads, with what follows for each element.
+
+Nothing marks such a kernel; it is what its nests say. `@` and `mm` on whatever views are one form here, since views
+are index maps, and so is a product that pointwise kernels were joined to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from ...ir import loop
+from ...ir.dtypes import BFLOAT16, FLOAT16
+
+FACTORS = (BFLOAT16, FLOAT16)
+"""Element types whose products are exact in f32, in which they are summed."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """`parallel (…, i, …, j, …) { reduce (k) [add] { lhs[…, i, k] * rhs[…, k, j] }  … }`."""
+
+    nest: loop.ParallelOp
+    reduction: loop.ReduceOp
+    lhs: loop.ReadOp
+    rhs: loop.ReadOp
+
+    @cached_property
+    def rows(self) -> tuple[SSAValue, ...]:
+        """The indices that only the left factor has."""
+        return self._only(self.lhs, self.rhs)
+
+    @cached_property
+    def columns(self) -> tuple[SSAValue, ...]:
+        """The indices that only the right factor has."""
+        return self._only(self.rhs, self.lhs)
+
+    def _only(self, one: loop.ReadOp, other: loop.ReadOp) -> tuple[SSAValue, ...]:
+        return tuple(index for index in self.nest.indices if index in one.indices and index not in other.indices)
+
+    @property
+    def depth(self) -> SSAValue:
+        """The index that is summed over."""
+        return self.reduction.indices[0]
+
+
+def contraction_of(kernel: loop.KernelOp) -> Contraction | None:
+    """The product that a kernel computes, if that is what it does."""
+    nests = [op for op in kernel.block.ops if isinstance(op, loop.NestOp)]
+    if len(nests) != 1 or not isinstance(nests[0], loop.ParallelOp):
+        return None
+    inner = [op for op in nests[0].block.ops if isinstance(op, loop.NestOp)]
+    if len(inner) != 1 or not isinstance(inner[0], loop.ReduceOp):
+        return None
+    factors = factors_of(inner[0])
+    return None if factors is None else Contraction(nests[0], inner[0], *factors)
+
+
+def factors_of(reduction: loop.ReduceOp) -> tuple[loop.ReadOp, loop.ReadOp] | None:
+    """The two reads, both along its one index, whose products a reduction sums up."""
+    if reduction.rank != 1 or reduction.combiner_names != ("add",):
+        return None
+    (yielded,) = reduction.yielded.operands
+    if not isinstance(yielded.owner, arith.MulfOp):
+        return None
+    reads = [_read_in(operand, reduction) for operand in yielded.owner.operands]
+    if None in reads or len([*reduction.block.ops]) != _OPS:
+        return None
+    first, second = (read for read in reads if read is not None)
+    if first.result.type != second.result.type or not _along(first, reduction) or not _along(second, reduction):
+        return None
+    return first, second
+
+
+_OPS = 6
+"""Of the body of such a sum: two reads, each widened, their product, and the end."""
+
+
+def _read_in(value: SSAValue, reduction: loop.ReduceOp) -> loop.ReadOp | None:
+    """The read of a narrow float, in the reduction, that a value widens."""
+    widened = value.owner
+    if not isinstance(widened, arith.ExtFOp) or widened.input.type not in FACTORS:
+        return None
+    read = widened.input.owner
+    return read if isinstance(read, loop.ReadOp) and read.parent is reduction.block and read.guard is None else None
+
+
+def _along(read: loop.ReadOp, reduction: loop.ReduceOp) -> bool:
+    return reduction.indices[0] in read.indices
+
+
+def is_contraction(op: Operation) -> bool:
+    """Whether an op is a loop kernel that computes a product."""
+    return isinstance(op, loop.KernelOp) and contraction_of(op) is not None
+
+
+__all__ = ["Contraction", "contraction_of", "factors_of", "is_contraction"]

@@ -1,0 +1,60 @@
+"""`loop-schedule-products`: gives each product of matrices the schedule under which a GPU takes the least time for it.
+
+A kernel that has a schedule keeps it: whoever measured knows better. Products of few rows get none, since they are
+reductions like any other.
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ...ir import loop
+from ...ir.product_schedule import PRODUCT, ProductAttr
+from ...ir.target import target_of
+from ..analysis.contractions import Contraction, contraction_of
+from ..analysis.kernels import functions_with_kernels
+from ..analysis.sizes import Sizes
+from ..schedule.model import KernelModel
+from ..schedule.product_costs import FEW_ROWS, ProductSize, best_schedule
+from ..schedule.product_plan import point_bytes
+
+
+def size_of(kernel: loop.KernelOp, contraction: Contraction) -> ProductSize:
+    """The likely sizes of the product that a kernel computes."""
+    sizes, nest = Sizes.at(kernel), contraction.nest
+    extents = dict(zip(nest.indices, map(sizes.likely, nest.sizes), strict=True))
+    rows, columns = extents.pop(contraction.rows[-1]), extents.pop(contraction.columns[-1])
+    batch = 1
+    for extent in extents.values():
+        batch *= max(extent, 1)
+    return ProductSize(batch, rows, columns, sizes.likely(contraction.reduction.sizes[0]))
+
+
+def is_schedulable(contraction: Contraction | None) -> bool:
+    """Whether the tiles of a product have two dims."""
+    return contraction is not None and bool(contraction.rows) and bool(contraction.columns)
+
+
+class LoopScheduleProducts(ModulePass):
+    """Give each product of matrices the schedule under which a GPU takes the least time for it."""
+
+    name = "loop-schedule-products"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = target_of(op)
+        if not target.is_gpu:
+            return
+        for _, kernels in functions_with_kernels(op):
+            for kernel in kernels:
+                contraction = contraction_of(kernel)
+                if contraction is None or PRODUCT in kernel.attributes or not is_schedulable(contraction):
+                    continue
+                size = size_of(kernel, contraction)
+                if size.rows > FEW_ROWS:
+                    moved = point_bytes(KernelModel(kernel), contraction)
+                    kernel.attributes[PRODUCT] = ProductAttr(best_schedule(size, target, moved))
+
+
+__all__ = ["LoopScheduleProducts", "size_of"]

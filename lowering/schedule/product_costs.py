@@ -1,0 +1,123 @@
+"""How long a product of matrices takes on a GPU under each schedule, and whether a library would take less.
+
+Rates are those of an H200, of which each multiprocessor has its share; they were fitted to measured products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...ir.product_schedule import ProductSchedule
+from ...ir.target import Target
+
+CORE_RATE = 7.5e12
+"""Operations a second of the matrix unit of one multiprocessor, on bf16 or f16."""
+
+BANDWIDTH = 3.6e12
+"""Bytes a second from memory."""
+
+START_SECONDS = 1e-6
+"""What it takes until the first factors are there."""
+
+FINISH_SECONDS = 1.5e-6 / (128 * 256)
+"""What it takes to hand out one element of the last tile."""
+
+LIBRARY_SECONDS = 6e-6
+"""What a call of the library takes more than a launch beside others: arguments, the choice of a kernel, a call from
+Python."""
+
+LIBRARY_SHARE = 0.8
+"""Of the matrix units' rate, what a library reaches whatever the shape: it can share out sums, too."""
+
+SLACK = 1.15
+"""By how much a kernel of ours may seem slower, for it spares what follows it a way through memory."""
+
+FEW_ROWS = 4
+"""Rows of a product that is no more than a walk over the other factor: a reduction, and not worth a matrix unit."""
+
+LEAST_SIZE = 16
+"""Rows, columns and summands from which matrix units are used."""
+
+MARGIN = 1 << 10
+"""Bytes of shared memory that barriers and small conversions take."""
+
+EFFICIENCY: dict[ProductSchedule, float] = {
+    ProductSchedule(128, 256, 64, warps=8, stages=4): 0.84,
+    ProductSchedule(128, 256, 64, warps=8, stages=3): 0.82,
+    ProductSchedule(128, 128, 64, warps=4, stages=4): 0.76,
+    ProductSchedule(128, 128, 64, warps=8, stages=4): 0.74,
+    ProductSchedule(128, 128, 64, warps=4, stages=3): 0.76,
+    ProductSchedule(64, 128, 64, warps=4, stages=4): 0.60,
+    ProductSchedule(128, 64, 64, warps=4, stages=4): 0.60,
+    ProductSchedule(64, 64, 64, warps=4, stages=5): 0.40,
+}
+"""Schedule → its share of the matrix units' rate once it runs. The order is that of preference at a tie."""
+
+
+@dataclass(frozen=True)
+class ProductSize:
+    """`batch` products of `rows` × `depth` and `depth` × `columns`."""
+
+    batch: int
+    rows: int
+    columns: int
+    depth: int
+
+    @property
+    def operations(self) -> float:
+        return 2.0 * self.batch * self.rows * self.columns * self.depth
+
+    @property
+    def bytes(self) -> float:
+        """Of factors and result, two for each element."""
+        factors = self.rows * self.depth + self.depth * self.columns
+        return 2.0 * self.batch * (factors + self.rows * self.columns)
+
+
+def seconds(size: ProductSize, schedule: ProductSchedule, target: Target) -> float:
+    """What a kernel under the schedule takes, all multiprocessors going through their tiles one after the other."""
+    tiles = size.batch * -(-size.rows // schedule.rows) * -(-size.columns // schedule.columns)
+    steps = -(-tiles // target.cores) * -(-size.depth // schedule.depth)
+    operations = 2.0 * schedule.rows * schedule.columns * schedule.depth
+    step = operations / (CORE_RATE * EFFICIENCY.get(schedule, min(EFFICIENCY.values())))
+    finish = FINISH_SECONDS * schedule.rows * schedule.columns
+    return max(steps * step, size.bytes / BANDWIDTH) + START_SECONDS + finish
+
+
+def candidates(point_bytes: int, target: Target) -> list[ProductSchedule]:
+    """The schedules that fit the shared memory, if what follows the sum moves so many bytes for each element."""
+    return [schedule for schedule in EFFICIENCY if schedule.needed_bytes(point_bytes) <= target.l1_bytes - MARGIN] or [
+        min(EFFICIENCY, key=lambda schedule: schedule.needed_bytes(point_bytes))
+    ]
+
+
+def best_schedule(size: ProductSize, target: Target, point_bytes: int = 2) -> ProductSchedule:
+    """The schedule under which the product takes the least time."""
+    return min(candidates(point_bytes, target), key=lambda schedule: seconds(size, schedule, target))
+
+
+def library_seconds(size: ProductSize, target: Target) -> float:
+    """What a library takes, with all that a call of it costs."""
+    rate = LIBRARY_SHARE * CORE_RATE * target.cores
+    return max(size.operations / rate, size.bytes / BANDWIDTH) + START_SECONDS + LIBRARY_SECONDS
+
+
+def is_ours(size: ProductSize, target: Target) -> bool:
+    """Whether a kernel of ours should compute the product."""
+    if size.rows <= FEW_ROWS:
+        return size.batch == 1
+    if min(size.columns, size.depth) < LEAST_SIZE:
+        return False
+    return seconds(size, best_schedule(size, target), target) <= SLACK * library_seconds(size, target)
+
+
+__all__ = [
+    "EFFICIENCY",
+    "FEW_ROWS",
+    "ProductSize",
+    "best_schedule",
+    "candidates",
+    "is_ours",
+    "library_seconds",
+    "seconds",
+]

@@ -1,0 +1,61 @@
+// RUN: xdsl-opt %s -p convert-graph-to-loop --split-input-file | filecheck %s
+
+// On a GPU, products of bf16 and f16 are kernels that sum up in f32 and round once, unless a library is better.
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// CHECK-LABEL: @with_bias
+// CHECK: loop.kernel "matmul" outs([[OUT:%\w+]]: memref<512x1024xbf16>)
+// CHECK-NEXT: loop.parallel ([[I:%\w+]], [[J:%\w+]]) to (512, 1024) {
+// CHECK-NEXT: [[SUM:%\w+]] = loop.reduce ([[K:%\w+]]) to (256) [add] -> f32 {
+// CHECK: loop.read %x[[[I]], [[K]]]
+// CHECK: loop.read %y[[[K]], [[J]]]
+// CHECK: arith.mulf
+// CHECK: loop.read %b[[[J]]]
+// CHECK: arith.addf [[SUM]]
+// CHECK-NEXT: arith.truncf
+// CHECK-NEXT: loop.write
+func.func @with_bias(%x: tensor<512x256xbf16>, %y: tensor<256x1024xbf16>, %b: tensor<1024xbf16>) -> tensor<512x1024xbf16> {
+  %z = graph.matmul %x, %y, %b : (tensor<512x256xbf16>, tensor<256x1024xbf16>, tensor<1024xbf16>) -> tensor<512x1024xbf16>
+  func.return %z : tensor<512x1024xbf16>
+}
+
+// CHECK-LABEL: @in_batches
+// CHECK: loop.kernel "batch_matmul"
+// CHECK-NEXT: loop.parallel (%{{.*}}, %{{.*}}, %{{.*}}) to (8, 128, 256) {
+func.func @in_batches(%x: tensor<8x128x64xf16>, %y: tensor<8x64x256xf16>) -> tensor<8x128x256xf16> {
+  %z = graph.batch_matmul %x, %y : (tensor<8x128x64xf16>, tensor<8x64x256xf16>) -> tensor<8x128x256xf16>
+  func.return %z : tensor<8x128x256xf16>
+}
+
+// CHECK-LABEL: @no_kernel_when_elements_are_f32
+// CHECK: graph.matmul
+func.func @no_kernel_when_elements_are_f32(%x: tensor<512x256xf32>, %y: tensor<256x1024xf32>) -> tensor<512x1024xf32> {
+  %z = graph.matmul %x, %y : (tensor<512x256xf32>, tensor<256x1024xf32>) -> tensor<512x1024xf32>
+  func.return %z : tensor<512x1024xf32>
+}
+
+// 100 elements of bf16 are not a multiple of 16 bytes.
+// CHECK-LABEL: @no_kernel_when_rows_lie_no_whole_steps_apart
+// CHECK: graph.matmul
+func.func @no_kernel_when_rows_lie_no_whole_steps_apart(%x: tensor<512x100xbf16>, %y: tensor<100x1024xbf16>) -> tensor<512x1024xbf16> {
+  %z = graph.matmul %x, %y : (tensor<512x100xbf16>, tensor<100x1024xbf16>) -> tensor<512x1024xbf16>
+  func.return %z : tensor<512x1024xbf16>
+}
+
+// The library shares out the long sum of the one tile.
+// CHECK-LABEL: @no_kernel_when_tiles_are_few_and_sums_long
+// CHECK: graph.matmul
+func.func @no_kernel_when_tiles_are_few_and_sums_long(%x: tensor<64x65536xbf16>, %y: tensor<65536x64xbf16>) -> tensor<64x64xbf16> {
+  %z = graph.matmul %x, %y : (tensor<64x65536xbf16>, tensor<65536x64xbf16>) -> tensor<64x64xbf16>
+  func.return %z : tensor<64x64xbf16>
+}
+}
+
+// -----
+
+// CHECK-LABEL: @no_kernel_when_there_is_no_gpu
+// CHECK: graph.matmul
+func.func @no_kernel_when_there_is_no_gpu(%x: tensor<512x256xbf16>, %y: tensor<256x1024xbf16>) -> tensor<512x1024xbf16> {
+  %z = graph.matmul %x, %y : (tensor<512x256xbf16>, tensor<256x1024xbf16>) -> tensor<512x1024xbf16>
+  func.return %z : tensor<512x1024xbf16>
+}
