@@ -137,6 +137,7 @@ class Extent:
 
     samples: int = 0
     varied: int = 1
+    device: str = "cpu"
 
 
 def operators() -> list[OpInfo]:
@@ -146,22 +147,25 @@ def operators() -> list[OpInfo]:
     return list(op_db)
 
 
-def dtypes_of(op: OpInfo) -> list[torch.dtype]:
-    return sorted(op.supported_dtypes("cpu"), key=str)
+def dtypes_of(op: OpInfo, device: str = "cpu") -> list[torch.dtype]:
+    return sorted(op.supported_dtypes(device), key=str)
 
 
 def cases(op: OpInfo, dtype: torch.dtype, extent: Extent) -> Iterator[Case]:
-    """The cases of an operator in one type. Those that eager refuses are among them."""
-    gradients = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
+    """The cases of an operator in one type. Those that eager refuses are among them, on the CPU: a GPU may be lost
+    after them."""
+    device = extent.device
+    gradients = op.supports_autograd and dtype in op.supported_backward_dtypes(device)
     torch.manual_seed(SEED)
-    samples = list(op.sample_inputs("cpu", dtype, requires_grad=gradients))
+    samples = list(op.sample_inputs(device, dtype, requires_grad=gradients))
     for number, sample in _spread(samples, extent.samples):
         call = Call.of(op, (sample.input, *sample.args), sample.kwargs, sample.output_process_fn_grad)
         needs = gradients and any(tensor.requires_grad for tensor in call.tensors)
         yield Case(f"{number}", call, needs)
         if number < extent.varied:
             yield from _variations(op, sample, call, str(number), needs)
-    yield from _errors(op, dtype)
+    if device == "cpu":
+        yield from _errors(op, dtype)
 
 
 def _spread(samples: list[Any], limit: int) -> Iterator[tuple[int, Any]]:

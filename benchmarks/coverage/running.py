@@ -143,4 +143,4 @@ def _gradients(tensors: Sequence[Tensor], results: Sequence[Any]) -> Sequence[Te
 def _random_like(root: Tensor, generator: torch.Generator) -> Tensor:
     if root.layout != torch.strided:
         return torch.ones_like(root)
-    return torch.randn(root.shape, generator=generator, dtype=torch.float64).to(root.dtype)
+    return torch.randn(root.shape, generator=generator, dtype=torch.float64).to(root)
