@@ -37,9 +37,11 @@ def demo(
 @app.command()
 def lower(
     program: ProgramArgument,
-    to: Annotated[str, typer.Option(help="graph, loop, tile, host, llvm or asm.")] = "loop",
+    to: Annotated[str, typer.Option(help="graph, loop, tile, host, llvm, asm, ttir or ptx.")] = "loop",
     shape: ShapeOption = [],
-    cpu: Annotated[str | None, typer.Option(help="Processor for asm, in LLVM's words; this one if none.")] = None,
+    cpu: Annotated[
+        str | None, typer.Option(help="Processor for asm, in LLVM's words (this one if none), or GPU: sm_80.")
+    ] = None,
     pass_by_pass: Annotated[bool, typer.Option(help="Also print the IR after each pass on the way.")] = False,
 ) -> None:
     """Print what a function or module is at one level, as text that xdsl-opt reads."""

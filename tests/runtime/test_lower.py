@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -41,9 +42,11 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
+
 MARKS = {
     "graph": "graph.erf", "loop": "loop.reduce", "tile": "tile.kernel @", "host": "host.stretch",
-    "llvm": "define void @", "asm": ".globl",
+    "llvm": "define void @", "asm": ".globl", "ttir": "tt.func", "ptx": ".visible .entry",
 }  # fmt: skip
 
 
@@ -51,7 +54,10 @@ def test_every_level_has_a_mark() -> None:
     assert set(MARKS) == set(LEVELS)
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    "level",
+    [level if level != "ptx" else pytest.param(level, marks=needs_triton) for level in LEVELS],
+)
 def test_a_function_prints_at_each_level(file: Path, level: str) -> None:
     arguments = ["lower", f"{file}:gelu_sum", "--to", level, "--shape", "4x8xf32", "--shape", "4x8xf32"]
     done = CliRunner().invoke(app, arguments)
@@ -79,6 +85,22 @@ def test_pass_by_pass_shows_each_pass_up_to_the_level(file: Path) -> None:
     assert "convert-loop-to-tile" not in after
     for part in parts:
         parse(part)
+
+
+def test_the_way_to_a_gpu_has_passes_of_its_own(file: Path) -> None:
+    text = lower(load(f"{file}:gelu_sum", ["4x8xf32", "4x8xf32"]), "ttir", pass_by_pass=True)
+    assert "graph after convert-tile-to-tt" in text
+    assert '#stepwell.target<"sm_90"' in text
+    assert "host.stretch" in text
+
+
+@needs_triton
+def test_ptx_is_for_the_gpu_that_is_named(file: Path) -> None:
+    assert ".target sm_80" in lower(load(f"{file}:gelu_sum", ["4x8xf32", "4x8xf32"]), "ptx", cpu="sm_80")
+
+
+def test_a_graph_without_kernels_has_no_code_for_a_gpu(file: Path) -> None:
+    assert lower(Program(torch.nonzero, (torch.ones(2),)), "ttir") == ""
 
 
 def test_a_module_gives_forward_and_backward_of_its_example_inputs(file: Path) -> None:
@@ -116,5 +138,5 @@ def test_a_name_that_the_file_has_not_is_refused_with_those_it_has(file: Path) -
 
 
 def test_a_level_that_is_none_is_refused() -> None:
-    with pytest.raises(OptionError, match="expected one of graph, loop, tile, host, llvm, asm"):
-        lower(Program(torch.exp, (torch.ones(2),)), "ptx")
+    with pytest.raises(OptionError, match="expected one of graph, loop, tile, host, llvm, asm, ttir, ptx"):
+        lower(Program(torch.exp, (torch.ones(2),)), "cubin")
