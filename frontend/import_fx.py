@@ -34,11 +34,12 @@ from ..ir.graph import (
     SizeOp,
     WeightOp,
 )
-from ..ir.graph.storages import STORAGES, storages_attr
+from ..ir.graph.storages import OFFSETS, STORAGES, storages_attr
 from ..ir.locations import file_line, source_lines
 from ..ir.shapes import SYMBOLS, DefinitionsAttr, SymbolAttr, tensor_type
 from . import devices
 from .aten import TABLE
+from .aten.refusals import refuses
 from .builder import Declined, GraphBuilder, Value, WeakValue, element_for
 from .data_sizes import ASSERT, Check, DataSizes, bindings_of
 from .externs import CallArguments, HeldObject, ObjectInput, effect_of, target_name
@@ -184,6 +185,7 @@ class _Importer:
         ] = {}  # what `copy_` returns is its target: as an output it is no new tensor
         self.results: list[ResultSource] = []
         self.storages: list[int] = []
+        self.offsets: list[int] = []
 
     def run(self) -> ImportedGraph:
         arguments = self._arguments()
@@ -205,6 +207,8 @@ class _Importer:
         if self.symbols.ranges:
             function.attributes[SYMBOLS] = ArrayAttr([SymbolAttr(known) for known in self.symbols.ranges])
         function.attributes[STORAGES] = storages_attr(self.storages)
+        if len(set(self.storages)) < len(self.storages):
+            function.attributes[OFFSETS] = storages_attr(self.offsets)
         return ModuleOp([function])
 
     # -- inputs and outputs ----------------------------------------------------------------------
@@ -258,10 +262,12 @@ class _Importer:
                 self.results.append(FunctionResult(len(returned)))
                 returned.append(self.builder.emit(SizeOp.make(value, INDEX)).ssa)
                 self.storages.append(-1)
+                self.offsets.append(-1)
             elif isinstance(value, Value):
                 self.results.append(FunctionResult(len(returned), item=value.WEAK))
                 returned.append(value.ssa)
                 self.storages.append(numbers.setdefault(_storage(output), len(self.builder.block.args) + len(numbers)))
+                self.offsets.append(_offset(output))
             else:
                 self.results.append(ConstantResult(value.named if isinstance(value, ObjectInput) else value))
         return returned
@@ -421,7 +427,8 @@ class _Importer:
 
     def _native(self, node: fx.Node, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         row, lists = _row(node.target)
-        if row is None:
+        first = next(_tensors(arguments), None)
+        if row is None or (first is not None and refuses(node.target, first.element)):
             raise Declined
         if lists:
             return self._each(node, row, arguments, keywords)
@@ -555,6 +562,13 @@ def _storage(node: Any) -> int:
     if isinstance(value, Tensor) and value.layout is torch.strided:
         return int(value.untyped_storage()._cdata)
     return id(node)
+
+
+def _offset(node: Any) -> int:
+    """Where in its memory a node's tensor begins; -1 where sizes decide."""
+    value = node.meta.get("val") if isinstance(node, fx.Node) else None
+    offset = value.storage_offset() if isinstance(value, Tensor) and value.layout is torch.strided else 0
+    return offset if type(offset) is int else -1
 
 
 def _is_token(placeholder: fx.Node) -> bool:

@@ -119,7 +119,10 @@ def constant_tensor(value: DataAttr, sizes: Sequence[int]) -> Tensor:
 
 def as_promised(tensor: Tensor, sizes: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> Tensor:
     """A copy with the strides and type that the operator's meta function promised and the operator did not keep; the
-    tensor itself where only strides of dims of size 1 differ, which address nothing and which the caller may see."""
+    tensor itself if it is quantized, or if only strides of dims of size 1 differ, which address nothing and which the
+    caller may see."""
+    if tensor.is_quantized:
+        return tensor
     steps = zip(tensor.shape, tensor.stride(), strides, strict=True)
     if tensor.dtype is dtype and all(size == 1 or stride == wanted for size, stride, wanted in steps):
         return tensor

@@ -26,7 +26,7 @@ from ..ir import host
 from ..ir.definitions import definitions_of
 from ..ir.dtypes import dtype_name
 from ..ir.expr import ZERO
-from ..ir.graph.attributes import Named
+from ..ir.graph.attributes import Argument, Named
 from ..ir.locations import location_text
 from ..ir.shapes import SymbolDefinition, symbol_ranges
 from .extern import DIRECT, as_promised, constant_tensor, leaves_of, named_object, resolve, result_shape, tensors_like
@@ -274,8 +274,13 @@ class PlanWriter:
         target, arguments = op.target.data, op.arguments.data
         operands = [self.values[value] for value in op.operands]
         call = self.bind(target.replace(".", "_"), resolve(target), target)
-        texts = [argument_text(argument, operands, self.named) for argument in arguments.positional]
-        texts += [f"{name}={argument_text(value, operands, self.named)}" for name, value in arguments.keywords]
+        frozen = target.startswith("higher_order.")  # whose lists are traced as tuples, and must be such again
+
+        def text(argument: Argument) -> str:
+            return argument_text(argument, operands, self.named, frozen)
+
+        texts = [text(argument) for argument in arguments.positional]
+        texts += [f"{name}={text(value)}" for name, value in arguments.keywords]
         results = [self.define(value, "result") for value in op.results]
         self.emit(self._assignment(op, results, f"{call}({', '.join(texts)})"))
         for definition in definitions_of(op):

@@ -60,8 +60,10 @@ def sizes_text(exprs: Iterable[Expr]) -> str:
     return tuple_text(map(expr_text, exprs))
 
 
-def argument_text(argument: Argument, operands: Sequence[str], named: Callable[[Named], str]) -> str:
-    """One argument of an ATen op; `named` gives the variable that holds a torch object."""
+def argument_text(
+    argument: Argument, operands: Sequence[str], named: Callable[[Named], str], frozen: bool = False
+) -> str:
+    """One argument of an ATen op; `named` gives the variable of a torch object. Lists are tuples if `frozen`."""
     match argument:
         case OperandRef(position, item):
             return f"{operands[position]}.item()" if item else operands[position]
@@ -70,7 +72,8 @@ def argument_text(argument: Argument, operands: Sequence[str], named: Callable[[
         case Expr():
             return expr_text(argument)
         case tuple():
-            return f"[{', '.join(argument_text(item, operands, named) for item in argument)}]"
+            items = [argument_text(item, operands, named, frozen) for item in argument]
+            return tuple_text(items) if frozen else f"[{', '.join(items)}]"
         case float():
             return repr(argument) if isfinite(argument) else f'float("{argument}")'
         case _:

@@ -19,7 +19,7 @@ from ..frontend.symbols import SizeSource
 from ..ir.arithmetic import dtype_of
 from ..ir.dtypes import element_of, is_native
 from ..ir.graph.attributes import DataAttr
-from ..ir.graph.storages import STORAGES, storages_attr, storages_of
+from ..ir.graph.storages import OFFSETS, STORAGES, storages_attr, storages_of
 from ..ir.interpret import symbol_names
 from ..ir.memory import Symbols, shape_of
 from ..ir.shapes import layout_of
@@ -201,6 +201,7 @@ def _renumber(function: FuncOp, numbers: Sequence[int], former: int) -> None:
     """No result is memory of an argument any more, since arguments have changed places."""
     count = len(function.body.block.args)
     function.attributes[STORAGES] = storages_attr(count + former + number for number in numbers)
+    function.attributes.pop(OFFSETS, None)
 
 
 __all__ = ["Case", "reduce"]

@@ -230,20 +230,22 @@ def scatter_reduce(
 def index_add(builder: GraphBuilder, self: Value, dim: int, index: Value, source: Value, *, alpha: Any = 1) -> Value:
     _needs(self.element != BOOL)
     values = source.up() if alpha == 1 else source.up() * alpha
-    return _along(builder, self, dim, index, values, "add")
+    return _along(builder, self, dim, index, values, "add", "select" if self.rank == 1 else "gather")
 
 
 @imports("aten.index_copy")
 def index_copy(builder: GraphBuilder, self: Value, dim: int, index: Value, source: Value) -> Value:
-    return _along(builder, self, dim, index, source, None)
+    return _along(builder, self, dim, index, source, None, "copy")
 
 
-def _along(builder: GraphBuilder, self: Value, dim: int, index: Value, source: Value, combiner: str | None) -> Value:
+def _along(
+    builder: GraphBuilder, self: Value, dim: int, index: Value, source: Value, combiner: str | None, bounds: str
+) -> Value:
     """Writes slices of the source to the places along a dim."""
     _needs(source.rank == self.rank > 0)
     place = index.reshape([index.count])
     indices = [None] * self.dim(dim)
-    return _put(builder, self, [*indices, place], source, combiner, "gather")
+    return _put(builder, self, [*indices, place], source, combiner, bounds)
 
 
 @imports("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")

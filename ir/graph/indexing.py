@@ -67,6 +67,9 @@ class Bounds:
 BOUNDS: dict[str, Bounds] = {
     "index": Bounds(True, "IndexError", "index {} is out of bounds for dimension {dim} with size {size}"),
     "select": Bounds(False, "IndexError", "index out of range in self"),
+    "copy": Bounds(
+        False, "IndexError", "index_copy_(): index {} is out of bounds for dimension {dim} with size {size}"
+    ),
     "gather": Bounds(False, "RuntimeError", "index {} is out of bounds for dimension {dim} with size {size}"),
     "target": Bounds(False, "IndexError", "Target {} is out of bounds."),
     "wrapped": Bounds(True),

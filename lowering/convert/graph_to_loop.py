@@ -19,7 +19,7 @@ from xdsl.passes import ModulePass
 
 from ...ir import graph, host, loop, plugins
 from ...ir.expr import dim
-from ...ir.graph.storages import storages_of
+from ...ir.graph.storages import offsets_of, storages_of
 from .graph.elementwise import elementwise
 from .graph.errors import not_convertible
 from .graph.externs import call_for, extern
@@ -119,7 +119,7 @@ class FunctionConverter:
     def __init__(self, function: FuncOp) -> None:
         self.block = function.body.block
         self.memory = Memory(function)
-        self.storages = storages_of(function)
+        self.storages, self.offsets = storages_of(function), offsets_of(function)
         self.described: list[Operation] = []
 
     def run(self) -> None:
@@ -159,7 +159,7 @@ class FunctionConverter:
     def give_memory(self, op: Operation) -> None:
         """Gives an op that stays the tensors that it takes."""
         if isinstance(op, ReturnOp):
-            tensors = self.memory.results(op.operands, self.storages)
+            tensors = self.memory.results(op.operands, self.storages, self.offsets)
         else:
             tensors = [self.memory.tensor(operand) for operand in op.operands]
         for position, (operand, tensor) in enumerate(zip(list(op.operands), tensors, strict=True)):

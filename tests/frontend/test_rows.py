@@ -68,6 +68,26 @@ def test_defaults_are_the_operators(target: Any) -> None:
         assert plain(given) == plain(wanted), name
 
 
+REFUSED = (torch.bool, torch.int64)
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name.startswith("aten.")])
+def test_what_eager_refuses_is_left_to_eager(name: str) -> None:
+    """Unless torch's meta functions refuse it, too; integer divisions by zero are found at run time."""
+    for dtype in REFUSED:
+        function, tensors = call_of(target_of(name), *with_floats(dtype, SAMPLES[name][0]()))
+        try:
+            function(*tensors)
+        except RuntimeError as error:
+            if "ZeroDivisionError" in str(error):
+                continue
+            try:
+                graph = trace(function, *tensors, decompose=False)
+            except (RuntimeError, ValueError):
+                continue
+            assert "extern" in op_names(import_graph(graph, tensors)), dtype
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_row_becomes_these_ops(name: str) -> None:
     make, expected = SAMPLES[name]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import UNKNOWN_LOC
+from xdsl.dialects.builtin import UNKNOWN_LOC, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ....ir import graph, host
 from ....ir.expr import ZERO
-from ....ir.shapes import layout_of, sizes_of, strides_of
+from ....ir.shapes import dense_order, layout_of, sizes_of, strides_of
 from .kernels import Kernel
 from .sources import Constant, Element, Formula, Source, Values
 from .views import offset_in_memory
@@ -57,13 +57,21 @@ class Memory(Values):
 
     # -- results -----------------------------------------------------------------------------------
 
-    def results(self, values: Sequence[SSAValue], storages: Sequence[int] | None) -> list[SSAValue]:
+    def results(
+        self, values: Sequence[SSAValue], storages: Sequence[int] | None, offsets: Sequence[int] | None = None
+    ) -> list[SSAValue]:
         """Tensors for the caller, who may write to them: nothing that the compiled graph keeps, and, as far as the
-        storages of the results are known, no memory that eager would not share."""
+        storages of the results are known, just the memory that eager would share."""
         owners: dict[SSAValue, int] = {}
         found: list[SSAValue] = []
+        parts = self._parts(values, storages, offsets) if storages and offsets else {}
+        bases = {base: self._result(values[base]) for base, _ in parts.values()}
         for position, value in enumerate(values):
-            tensor = self._result(value)
+            if position in parts:
+                base, offset = parts[position]
+                found.append(insert_where_made(bases[base], host.ViewOp.make(bases[base], offset, value.type)))
+                continue
+            tensor = bases.get(position) or self._result(value)
             if storages is not None:
                 root = root_of(tensor)
                 number = root.index if isinstance(root, BlockArgument) else storages[position]
@@ -72,11 +80,48 @@ class Memory(Values):
             found.append(tensor)
         return found
 
+    def _parts(
+        self, values: Sequence[SSAValue], storages: Sequence[int], offsets: Sequence[int]
+    ) -> dict[int, tuple[int, int]]:
+        """The results that are known numbers and in eager part of another result, with that one and where in it they
+        begin."""
+        parts: dict[int, tuple[int, int]] = {}
+        spans = [_span(value, offset) for value, offset in zip(values, offsets, strict=True)]
+        for storage in sorted(set(storages)):
+            group = [position for position, number in enumerate(storages) if number == storage]
+            if len(group) > 1 and any(self._is_known(values[position]) for position in group):
+                base = max(group, key=lambda position: len(spans[position]))
+                if _is_dense(values[base]):
+                    for position in group:
+                        span = spans[position]
+                        if position != base and span and span[0] in spans[base] and span[-1] in spans[base]:
+                            parts[position] = (base, span[0] - spans[base][0])
+        return parts
+
+    def _is_known(self, value: SSAValue) -> bool:
+        return isinstance(self.sources.get(value), Constant | Formula) or isinstance(value.owner, graph.ConstantOp)
+
     def _result(self, value: SSAValue) -> SSAValue:
         if isinstance(self.sources.get(value), Constant | Formula):  # which may stand for several results
             return self.copy(value)
         tensor = self.tensor(value)
         return self.copy(value) if isinstance(root_of(tensor).owner, graph.ConstantOp) else tensor
+
+
+def _span(value: SSAValue, offset: int) -> range:
+    """From the first to the last element of a result in its memory; empty where sizes decide."""
+    if offset < 0 or not isinstance(value.type, TensorType):
+        return range(0)
+    layout = layout_of(value.type)
+    if not all(expr.is_constant for expr in (*layout.sizes, *layout.strides)):
+        return range(0)
+    steps = zip(layout.sizes, layout.strides, strict=True)
+    last = sum((size.constant - 1) * stride.constant for size, stride in steps)
+    return range(offset, offset + last + 1)
+
+
+def _is_dense(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType) and dense_order(layout_of(value.type)) is not None
 
 
 def root_of(tensor: SSAValue) -> SSAValue:

@@ -1,0 +1,240 @@
+"""`torch.func`, higher-order operators, custom operators, autograd functions, subclasses: as in eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._higher_order_ops.associative_scan import associative_scan
+from torch._higher_order_ops.invoke_subgraph import mark_compile_region
+from torch._higher_order_ops.map import map as map_rows
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
+from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from torch.nn.attention.flex_attention import flex_attention
+from torch.testing._internal.two_tensor import TwoTensor
+from torch.utils.checkpoint import checkpoint
+
+from stepwell.tests.behaviour.comparison import compiled, same
+
+Function = Callable[..., Any]
+
+
+def total(x: Tensor) -> Tensor:
+    return (x.sin() * x).sum()
+
+
+def pulled_back(x: Tensor, cotangent: Tensor) -> tuple[Tensor, Tensor]:
+    value, pull = vjp(torch.tanh, x)[:2]
+    return value, pull(cotangent)[0]
+
+
+def gradients_per_sample(weight: Tensor, x: Tensor) -> Tensor:
+    model = nn.Linear(4, 3, bias=False)
+
+    def loss(weight: Tensor, row: Tensor) -> Tensor:
+        result: Tensor = functional_call(model, {"weight": weight}, (row,)).square().mean()
+        return result
+
+    result: Tensor = vmap(grad(loss), in_dims=(None, 0))(weight, x)
+    return result
+
+
+def sine_times_sum(x: Tensor) -> Tensor:
+    return x.sin() * x.sum()
+
+
+FUNCTIONS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
+    "vmap": (vmap(lambda x: x.sin().sum()), ((3, 4),)),
+    "vmap of a product": (vmap(torch.matmul, in_dims=(0, None)), ((3, 4, 5), (5, 2))),
+    "vmap of grad": (vmap(grad(total)), ((3, 4),)),
+    "grad of grad": (grad(lambda x: grad(total)(x).sum()), ((4,),)),
+    "jvp": (lambda x, tangent: jvp(torch.exp, (x,), (tangent,)), ((4,), (4,))),
+    "vjp": (pulled_back, ((4,), (4,))),
+    "jacrev": (jacrev(sine_times_sum), ((4,),)),
+    "jacfwd": (jacfwd(sine_times_sum), ((4,),)),
+    "hessian": (hessian(total), ((4,),)),
+    "gradients per sample": (gradients_per_sample, ((3, 4), (5, 4))),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_transforms(name: str) -> None:
+    function, sizes = FUNCTIONS[name]
+    arguments = [torch.randn(size) for size in sizes]
+    same(compiled(lambda *tensors: function(*tensors))(*arguments), function(*arguments))
+
+
+# -- higher-order operators --------------------------------------------------------------------------
+
+
+@mark_compile_region
+def region(x: Tensor) -> Tensor:
+    return x.sin() * 2
+
+
+def chosen(x: Tensor) -> Any:
+    return torch.cond(x.sum() > 0, lambda x: x.sin() * 2, lambda x: x.cos(), (x,))
+
+
+def recomputed(x: Tensor) -> Any:
+    return checkpoint(lambda x: torch.sin(x @ x), x, use_reentrant=False)
+
+
+def biased_attention(x: Tensor) -> Any:
+    return flex_attention(x, x.cos(), x + 1, score_mod=lambda score, batch, head, row, column: score + (row - column))
+
+
+DIFFERENTIABLE: dict[str, tuple[Function, tuple[int, ...]]] = {
+    "cond": (chosen, (4,)),
+    "checkpoint": (recomputed, (4, 4)),
+    "invoke_subgraph": (lambda x: region(x) + region(x + 1), (4,)),
+}
+
+HIGHER_ORDER: dict[str, tuple[Function, tuple[int, ...]]] = {
+    **DIFFERENTIABLE,
+    "while_loop": (
+        lambda x: while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 1.1), (torch.tensor(0), x)),
+        (4,),
+    ),
+    "scan": (lambda x: scan(lambda carry, x: (carry + x, carry * x), torch.zeros(3), x), (5, 3)),
+    "associative_scan": (lambda x: associative_scan(torch.add, x, dim=0, combine_mode="generic"), (8, 3)),
+    "map": (lambda x: map_rows(lambda row, *more: row.sin() + 1, x), (5, 3)),
+    "flex_attention with a bias": (biased_attention, (1, 2, 16, 16)),
+    "flex_attention": (lambda x: flex_attention(x, x.cos(), x + 1), (1, 2, 16, 16)),
+}
+
+
+@pytest.mark.parametrize("name", HIGHER_ORDER)
+def test_higher_order_operators(name: str) -> None:
+    function, sizes = HIGHER_ORDER[name]
+    fast = compiled(lambda x: function(x))
+    for sign in (1, -1):
+        x = sign * torch.rand(sizes)
+        same(fast(x), function(x))
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients_of_higher_order_operators(name: str) -> None:
+    function, sizes = DIFFERENTIABLE[name]
+    x = torch.rand(sizes, requires_grad=True)
+    found, expected = compiled(lambda x: function(x))(x), function(x)
+    same(torch.autograd.grad(found.sum(), x), torch.autograd.grad(expected.sum(), x))
+
+
+# -- custom operators --------------------------------------------------------------------------------
+
+
+@torch.library.custom_op("stepwell_tests::sine", mutates_args=())
+def sine(x: Tensor) -> Tensor:
+    return x.sin()
+
+
+@torch.library.custom_op("stepwell_tests::add_to", mutates_args=("out",))
+def add_to(x: Tensor, out: Tensor) -> None:
+    out.add_(x)
+
+
+@torch.library.custom_op("stepwell_tests::scaled", mutates_args=())
+def scaled(tensors: list[Tensor], factor: int) -> list[Tensor]:
+    return [tensor * factor for tensor in tensors]
+
+
+sine.register_fake(torch.empty_like)
+scaled.register_fake(lambda tensors, factor: [torch.empty_like(tensor) for tensor in tensors])
+sine.register_autograd(
+    lambda context, gradient: gradient * context.saved_tensors[0].cos() * 3,
+    setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]),
+)
+
+
+def test_a_custom_operator_and_its_own_gradient() -> None:
+    x = torch.randn(4, requires_grad=True)
+    found, expected = (run(x) for run in (compiled(lambda x: sine(x * 2) + 1), lambda x: sine(x * 2) + 1))
+    same(found, expected)
+    same(torch.autograd.grad(found.sum(), x), torch.autograd.grad(expected.sum(), x))
+
+
+def test_custom_operators_that_write_and_that_give_lists() -> None:
+    def function(x: Tensor, y: Tensor) -> tuple[Any, ...]:
+        copy = y.clone()
+        add_to(x, copy)
+        add_to(x, y)
+        return copy * 2, y + 1, *scaled([x + 1, y], 3)
+
+    x, y = torch.randn(4), torch.randn(4)
+    mine = y.clone()
+    same(compiled(function)(x, mine), function(x, y))
+    same(mine, y)
+
+
+class StraightThrough(torch.autograd.Function):
+    """A step whose gradient is another function's."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return (x > 0).float()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return gradients[0] * 3
+
+
+def test_autograd_functions() -> None:
+    def function(x: Tensor) -> Any:
+        return StraightThrough.apply(x * 2) * x
+
+    x = torch.randn(4, requires_grad=True)
+    found, expected = compiled(function)(x), function(x)
+    same(found, expected)
+    same(torch.autograd.grad(found.sum(), x), torch.autograd.grad(expected.sum(), x))
+
+
+# -- subclasses --------------------------------------------------------------------------------------
+
+
+class Marked(Tensor):
+    """A tensor that only has another class."""
+
+
+def test_subclasses_keep_their_class() -> None:
+    pair = TwoTensor(torch.ones(3), torch.arange(3.0))
+    found = compiled(lambda x: x * 2 + 1)(pair)
+    assert type(found) is TwoTensor
+    same([found.a, found.b], [pair.a * 2 + 1, pair.b * 2 + 1])
+    marked = torch.randn(3).as_subclass(Marked)
+    assert type(compiled(torch.sin)(marked)) is Marked
+    same(compiled(torch.sin)(marked).as_subclass(Tensor), torch.sin(marked.as_subclass(Tensor)))
+
+
+# -- modes and hooks ---------------------------------------------------------------------------------
+
+
+def test_hooks_inside_of_a_function() -> None:
+    def function(x: Tensor) -> Tensor:
+        y = x * 2
+        y.register_hook(lambda gradient: gradient * 10)
+        return y.sum()
+
+    x = torch.randn(4, requires_grad=True)
+    same(torch.autograd.grad(compiled(function)(x), x), torch.autograd.grad(function(x), x))
+
+
+def test_inference_mode_inside_of_a_function() -> None:
+    def function(x: Tensor) -> Tensor:
+        with torch.inference_mode():
+            return x * 2
+
+    x = torch.randn(4)
+    same(compiled(function)(x), function(x))
+
+
+def test_quantized_tensors_stay_eager() -> None:
+    def function(x: Tensor) -> Any:
+        return torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).dequantize() + 1
+
+    x = torch.randn(8)
+    same(compiled(function)(x), function(x))

@@ -1,0 +1,97 @@
+"""Values at the edges of what operators define: as in eager, with eager's errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from stepwell.tests.behaviour.comparison import check, compiled, same
+
+NAN, INF = math.nan, math.inf
+
+
+def some_nan() -> Tensor:
+    """An image with a NaN, and with two in one window."""
+    x = torch.arange(162.0).sin().reshape(1, 2, 9, 9)
+    x[0, 0, 3, 3] = x[0, 1, 4, 4] = x[0, 1, 4, 5] = NAN
+    return x
+
+
+VALUES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]]]] = {
+    "pooling finds the last NaN of a window": (
+        lambda x: functional.max_pool2d(x, 3, 2, 1, return_indices=True),
+        lambda: [some_nan()],
+    ),
+    "softmax of nothing but -inf": (
+        lambda x: torch.ops.aten._safe_softmax(x, -1),
+        lambda: [torch.tensor([[-INF, -INF], [0.0, -INF], [NAN, 1.0]])],
+    ),
+    "powers": (
+        lambda x: [x**0.5, x**-0.5, x**2, x**3, x**-1, x**0, x**1.0, 2.0**x, 0.0**x, 1.0**x, (-1.0) ** x],
+        lambda: [torch.tensor([-INF, INF, 0.0, -0.0, NAN, -1.0, 2.5, -2.5, 1e-40])],
+    ),
+    "hardtanh by default": (lambda x: torch.ops.aten.hardtanh(x + 1), lambda: [torch.linspace(-9, 9, 30)]),
+    "operators of numbers alone": (
+        lambda: [
+            torch.ops.aten.add(4, 3.5),
+            torch.ops.aten.div(7, 2),
+            torch.ops.aten.div(-7, 2, rounding_mode="floor"),
+        ],
+        list,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values(name: str) -> None:
+    check(*VALUES[name])
+
+
+# -- memory that results share -----------------------------------------------------------------------
+
+
+def constant_and_views() -> tuple[Tensor, ...]:
+    zeros, numbers = torch.zeros(2, 3), torch.arange(6)
+    return zeros, zeros[1], zeros.t(), numbers, numbers[2:], numbers.view(3, 2)
+
+
+def write_into_views_of_a_constant(x: Tensor) -> Tensor:
+    zeros = torch.zeros(4)
+    part = zeros[1:]
+    torch._dynamo.graph_break()
+    part.add_(x)
+    return zeros
+
+
+def test_constants_share_memory_with_their_views() -> None:
+    check(constant_and_views, list)
+    x = torch.ones(3)
+    same(compiled(write_into_views_of_a_constant)(x), write_into_views_of_a_constant(x))
+
+
+# -- what eager refuses ------------------------------------------------------------------------------
+
+OUTSIDE = torch.tensor([7])
+REFUSED: dict[str, Callable[[], Any]] = {
+    "argmax of bools": lambda: torch.tensor([True, False]).argmax(),
+    "floor of bools": lambda: torch.tensor([True, False]).floor(),
+    "lerp of integers": lambda: torch.lerp(torch.ones(3, dtype=torch.int64), torch.ones(3, dtype=torch.int64), 2),
+    "index_add along the only dim": lambda: torch.zeros(3).index_add(0, OUTSIDE, torch.ones(1)),
+    "index_add": lambda: torch.zeros(3, 2).index_add(0, OUTSIDE, torch.ones(1, 2)),
+    "index_copy": lambda: torch.zeros(3, 2).index_copy(0, OUTSIDE, torch.ones(1, 2)),
+    "index_select": lambda: torch.zeros(3, 2).index_select(0, OUTSIDE),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_eager_refuses(name: str) -> None:
+    with pytest.raises((RuntimeError, IndexError)) as expected:
+        REFUSED[name]()
+    with pytest.raises(expected.type):
+        compiled(REFUSED[name])()
