@@ -43,15 +43,27 @@ def gradients_per_sample(weight: Tensor, x: Tensor) -> Tensor:
     return result
 
 
+def sum_of_sines(x: Tensor) -> Tensor:
+    return x.sin().sum()
+
+
+def gradient_of_gradient(x: Tensor) -> Any:
+    def gradient_sum(x: Tensor) -> Tensor:
+        result: Tensor = grad(total)(x).sum()
+        return result
+
+    return grad(gradient_sum)(x)
+
+
 def sine_times_sum(x: Tensor) -> Tensor:
     return x.sin() * x.sum()
 
 
 FUNCTIONS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
-    "vmap": (vmap(lambda x: x.sin().sum()), ((3, 4),)),
+    "vmap": (vmap(sum_of_sines), ((3, 4),)),
     "vmap of a product": (vmap(torch.matmul, in_dims=(0, None)), ((3, 4, 5), (5, 2))),
     "vmap of grad": (vmap(grad(total)), ((3, 4),)),
-    "grad of grad": (grad(lambda x: grad(total)(x).sum()), ((4,),)),
+    "grad of grad": (gradient_of_gradient, ((4,),)),
     "jvp": (lambda x, tangent: jvp(torch.exp, (x,), (tangent,)), ((4,), (4,))),
     "vjp": (pulled_back, ((4,), (4,))),
     "jacrev": (jacrev(sine_times_sum), ((4,),)),
