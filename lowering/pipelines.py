@@ -30,12 +30,14 @@ PASSES: dict[str, tuple[str, str]] = {
     "loop-fuse-producers": ("loop.fuse_producers", "LoopFuseProducers"),
     "loop-fuse-nests": ("loop.fuse_nests", "LoopFuseNests"),
     "loop-fuse-siblings": ("loop.fuse_siblings", "LoopFuseSiblings"),
+    "loop-fuse-columns": ("loop.fuse_columns", "LoopFuseColumns"),
     "loop-fuse-leftovers": ("loop.fuse_leftovers", "LoopFuseLeftovers"),
     "loop-shrink-locals": ("loop.shrink_locals", "LoopShrinkLocals"),
     "loop-hoist-invariants": ("loop.hoist_invariants", "LoopHoistInvariants"),
     "loop-keep-precision": ("loop.keep_precision", "LoopKeepPrecision"),
     "loop-coalesce-dims": ("loop.coalesce_dims", "LoopCoalesceDims"),
     "loop-split-phases": ("loop.split_phases", "LoopSplitPhases"),
+    "loop-call-products": ("loop.call_products", "LoopCallProducts"),
     "loop-schedule-products": ("loop.schedule_products", "LoopScheduleProducts"),
     "loop-distribute-nests": ("loop.distribute_nests", "LoopDistributeNests"),
     "loop-split-dependent-reductions": ("loop.split_dependent_reductions", "LoopSplitDependentReductions"),
@@ -90,35 +92,36 @@ FRONT: tuple[Stage, ...] = (
         ),
     ),
     ("loop", ("convert-graph-to-loop",)),
-    # Producers first: what moves into its reader needs no buffer. Nests then meet along the indices they share,
-    # siblings along the tensors that both read; what is left alone is copied to its readers. Locals shrink once
-    # it is settled which nests share their rows.
-    (
-        "fused",
-        (
-            "loop-simplify",
-            "loop-fuse-producers",
-            "loop-fuse-nests",
-            "loop-fuse-siblings",
-            "loop-fuse-leftovers",
-            "loop-shrink-locals",
-            "loop-hoist-invariants",
-            "loop-simplify",
-            "loop-coalesce-dims",
-            "loop-split-phases",
-        ),
-    ),
 )
-"""What every target shares, down to kernels that are fused."""
+"""What every target shares before kernels are fused."""
+
+# Producers first: what moves into its reader needs no buffer. Nests then meet along the indices they share, siblings
+# along the tensors that both read; what is left alone is copied to its readers.
+_FUSE = (
+    "loop-simplify",
+    "loop-fuse-producers",
+    "loop-fuse-nests",
+    "loop-fuse-siblings",
+    "loop-fuse-leftovers",
+)
+# Locals shrink once it is settled which nests share their rows.
+_TIDY = (
+    "loop-shrink-locals",
+    "loop-hoist-invariants",
+    "loop-simplify",
+    "loop-coalesce-dims",
+    "loop-split-phases",
+)
 
 TILE: Stage = ("tile", ("convert-loop-to-tile",))
 
-CPU: tuple[Stage, ...] = (*FRONT, TILE, HOST)
+CPU: tuple[Stage, ...] = (*FRONT, ("fused", (*_FUSE, "loop-fuse-columns", *_TIDY)), TILE, HOST)
 """From a graph to kernels and a host function, on the CPU."""
 
 GPU: tuple[Stage, ...] = (
     *FRONT,
-    ("products", ("loop-schedule-products",)),
+    ("fused", (*_FUSE, *_TIDY)),
+    ("products", ("loop-call-products", "loop-schedule-products")),
     # Programs cannot wait for each other: what they share takes a second kernel.
     (
         "split",

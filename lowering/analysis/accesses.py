@@ -13,9 +13,9 @@ from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...ir import loop
-from ...ir.expr import ZERO, Expr, dim
+from ...ir.expr import ZERO, Expr, contiguous_strides, dim
 from ...ir.loop.ops import AccessOp
-from ...ir.shapes import IndexMap, MapAttr, sizes_of
+from ...ir.shapes import IndexMap, MapAttr, sizes_of, strides_of
 from .radix import Place, canonical, linear_offset, match_places, substituted
 from .sizes import Sizes
 
@@ -95,6 +95,15 @@ def buffer_sizes(value: SSAValue) -> tuple[Expr, ...]:
     if isinstance(value.owner, loop.LocalOp):
         return value.owner.sizes
     return sizes_of(value.type)
+
+
+def buffer_strides(value: SSAValue) -> tuple[Expr, ...]:
+    """Strides of a tensor, of a kernel's destination (those of its result) or of a local (row-major)."""
+    if isinstance(value.owner, loop.LocalOp):
+        return contiguous_strides(value.owner.sizes)
+    if isinstance(value, BlockArgument) and isinstance(kernel := value.block.parent_op(), loop.KernelOp):
+        return strides_of(kernel.results[value.index].type)
+    return strides_of(value.type)
 
 
 def all_ops(block: Block) -> list[Operation]:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...ir import loop, tile
-from ...ir.expr import ONE, ZERO, Expr, delinearize, dim, floordiv, minimum, mod, symbol
+from ...ir.expr import ONE, ZERO, dim, symbol
 from ...ir.host import LaunchOp
 from ...ir.product_schedule import PRODUCT, ProductAttr
 from ...ir.shapes import SymbolRange, sizes_of, strides_of, symbol_ranges, tensor_type
@@ -23,14 +23,15 @@ from ...ir.target import Target, target_of
 from ...ir.tile.ops import INDEX, buffer_type
 from ..analysis.contractions import contraction_of
 from ..schedule.model import KernelModel, captured
-from ..schedule.plan import ParallelPlan, Plan, Planner, SerialPlan, SplitPlan
+from ..schedule.plan import AccumulatingPlan, ParallelPlan, Plan, Planner, SerialPlan, SplitPlan
 from ..schedule.prefetch import LeafFinder, Prefetcher, Stream
+from .accumulating_rows import AccumulationEmitter
 from .block_builder import BlockBuilder, Buffer
 from .grid_kernel import GridConverter
-from .nests import NestEmitter, Span, fits_scratch, ops_before
+from .nests import NestEmitter, fits_scratch, ops_before
+from .parallel_rows import RowEmitter
 from .product_kernel import ProductConverter
 from .split_reduction import SplitEmitter
-from .square_tiles import TiledEmitter
 
 PROGRAM = Block(arg_types=[INDEX]).args[0]
 """Stands for the number of the running program among loop indices."""
@@ -66,7 +67,7 @@ class KernelConverter:
         symbols = self.symbols(plan, temporaries)
         result_types = [*self.kernel.result_types, *temporaries]
         types = [buffer_type(loop.scalar_type(type_.element_type)) for type_ in (*self._input_types(), *result_types)]  # type: ignore[attr-defined]
-        finish = isinstance(plan, SplitPlan)
+        finish = isinstance(plan, SplitPlan | AccumulatingPlan)
         made = tile.KernelOp.make(self.name, types, plan.grid, symbols, finish=finish)
         made.location = self.kernel.location
         self.emit(plan, made, temporaries)
@@ -88,7 +89,8 @@ class KernelConverter:
     # -- temporaries -----------------------------------------------------------------------------
 
     def large_locals(self, plan: Plan) -> list[loop.LocalOp]:
-        return [op for op in self.model.locals if not fits_scratch(op, plan.lanes)]
+        collecting = plan.parts.collected if isinstance(plan, AccumulatingPlan) else ()
+        return [op for op in self.model.locals if op not in collecting and not fits_scratch(op, plan.lanes)]
 
     def temporaries(self, plan: Plan) -> list[Attribute]:
         """Types of the tensors that a launch needs besides its results: large locals of programs, partial results."""
@@ -99,6 +101,9 @@ class KernelConverter:
         if isinstance(plan, SplitPlan):
             sizes = (plan.grid, *plan.outer_sizes)
             found += [tensor_type(type_, sizes) for type_ in plan.reduction.result_types]
+        if isinstance(plan, AccumulatingPlan):
+            collecting = plan.parts.collected
+            found += 2 * [tensor_type(op.buffer.type.element_type, [plan.grid, *op.sizes]) for op in collecting]
         return found
 
     def buffers(self, block: Block, plan: Plan, temporaries: Sequence[Attribute]) -> dict[SSAValue, Buffer]:
@@ -132,65 +137,22 @@ class KernelConverter:
         if isinstance(plan, SerialPlan):
             emitter.body(self.kernel.block)
         elif isinstance(plan, ParallelPlan):
-            self.emit_parallel(plan, emitter)
+            emitter.ops(ops_before(plan.nest))
+            RowEmitter(plan, emitter, emitter.builder.values[PROGRAM]).emit()
         else:
             assert made.finish is not None
-            partials = len(made.block.args) - len(made.symbols) - len(plan.reduction.results)
-            SplitEmitter(plan, emitter, made.block.args[partials:]).chunk(self._before(plan))
             finish = self.emitter(made.finish.block, plan, temporaries)
-            SplitEmitter(plan, finish, made.finish.block.args[partials:]).finish(self._before(plan))
+            self.part(plan, made, made.block, emitter).chunk()
+            self.part(plan, made, made.finish.block, finish).finish()
 
-    def _before(self, plan: SplitPlan) -> list[Operation]:
-        """Scalars of the kernel that stand before the parallel nest around the reduction."""
-        return [] if plan.nest is None else ops_before(plan.nest)
-
-    def emit_parallel(self, plan: ParallelPlan, emitter: NestEmitter) -> None:
-        emitter.ops(ops_before(plan.nest))
-        program = emitter.builder.values[PROGRAM]
-        row, lane_chunk = floordiv(dim(0), plan.lane_chunks), mod(dim(0), plan.lane_chunks)
-        if not plan.prefix:
-            lane_chunk = dim(0)
-        inner = [Span.whole(plan.nest.indices[k], plan.nest.sizes[k]) for k in plan.inner]
-
-        def body(_: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            emitter.body(plan.nest.block)
-            return ()
-
-        def lanes(_: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            if plan.lane is None:
-                return body(())
-            span = self._lane_span(plan, program, lane_chunk)
-            if plan.crossed is None:
-                return emitter.loops([span], (), body)
-            return TiledEmitter(plan, emitter, span).emit(body)
-
-        def rows(_: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            self._bind_prefix(plan, emitter)
-            return emitter.loops(inner, (), lanes)
-
-        if plan.prefix:
-            low = row * plan.rows
-            high = minimum(low + plan.rows, plan.row_count) if plan.rows != ONE else low + 1
-            self.row = Block(arg_types=[INDEX]).args[0]
-            emitter.loops([Span(self.row, low, high, (program,))], (), rows)
-        else:
-            emitter.loops(inner, (), lanes)
-
-    def _bind_prefix(self, plan: ParallelPlan, emitter: NestEmitter) -> None:
-        """The indices of the prefix dims, from the number of the row."""
-        row = emitter.builder.values[self.row]
-        for k, expr in zip(plan.prefix, delinearize(dim(0), [plan.nest.sizes[k] for k in plan.prefix]), strict=True):
-            whole = expr == dim(0)
-            index = row if whole else emitter.builder.add(tile.IndexOp.make([row], expr, INDEX))
-            emitter.builder.values[plan.nest.indices[k]] = index
-
-    def _lane_span(self, plan: ParallelPlan, program: SSAValue, lane_chunk: Expr) -> Span:
-        assert plan.lane is not None
-        index, size = plan.nest.indices[plan.lane], plan.nest.sizes[plan.lane]
-        if plan.chunk is None:
-            return Span.whole(index, size, plan.width)
-        low = lane_chunk * plan.chunk
-        return Span(index, low, minimum(low + plan.chunk, size), (program,), plan.width)
+    def part(
+        self, plan: SplitPlan | AccumulatingPlan, made: tile.KernelOp, block: Block, emitter: NestEmitter
+    ) -> SplitEmitter | AccumulationEmitter:
+        """What emits one of the two regions of a plan that combines what programs have found."""
+        buffers = block.args[: len(block.args) - len(made.symbols)]
+        if isinstance(plan, AccumulatingPlan):
+            return AccumulationEmitter(plan, emitter, buffers[-2 * len(plan.parts.collected) :])
+        return SplitEmitter(plan, emitter, buffers[-len(plan.reduction.results) :])
 
 
 # -- the pass ----------------------------------------------------------------------------------------

@@ -25,9 +25,14 @@ class SplitEmitter:
         self.indices = [] if plan.nest is None else list(plan.nest.indices)
         self.strides = contiguous_strides((plan.grid, *plan.outer_sizes))
 
-    def chunk(self, before: Sequence[Operation]) -> None:
+    @property
+    def before(self) -> list[Operation]:
+        """Scalars of the kernel that stand before the parallel nest around the reduction."""
+        return [] if self.plan.nest is None else ops_before(self.plan.nest)
+
+    def chunk(self) -> None:
         """The body: one program's partial results."""
-        self.emitter.ops(before)
+        self.emitter.ops(self.before)
         self.program = self.builder.add(tile.ProgramIdOp.make())
         low = dim(0) * self.plan.length
         bounds = low, minimum(low + self.plan.length, self.plan.reduction.sizes[self.plan.position])
@@ -36,9 +41,9 @@ class SplitEmitter:
         else:
             self.emitter.loops(self.outer_spans(), (), lambda _: self._rows(*bounds))
 
-    def finish(self, before: Sequence[Operation]) -> None:
+    def finish(self) -> None:
         """The finish region: combines the partial results and goes on from there."""
-        self.emitter.ops(before)
+        self.emitter.ops(self.before)
         spans = self.outer_spans()
         if self.plan.lane is not None:
             spans.append(self.lane_span())

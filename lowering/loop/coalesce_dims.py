@@ -9,26 +9,15 @@ from collections.abc import Iterator
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import BlockArgument, SSAValue
 from xdsl.passes import ModulePass
 
 from ...ir import loop
-from ...ir.expr import ONE, Expr, contiguous_strides, delinearize, dim, product
+from ...ir.expr import ONE, delinearize, dim, product
 from ...ir.loop.ops import INDEX, AccessOp, extents_attr
-from ...ir.shapes import strides_of
-from ..analysis.accesses import accessed, all_ops, step
+from ..analysis.accesses import accessed, all_ops, buffer_strides, step
 from ..analysis.kernels import functions_with_kernels
 from ..analysis.sizes import Sizes
 from .nests import drop_index, replace_indices
-
-
-def buffer_strides(value: SSAValue) -> tuple[Expr, ...]:
-    """Strides of a tensor, of a kernel's destination (those of its result) or of a local (row-major)."""
-    if isinstance(value.owner, loop.LocalOp):
-        return contiguous_strides(value.owner.sizes)
-    if isinstance(value, BlockArgument) and isinstance(kernel := value.block.parent_op(), loop.KernelOp):
-        return strides_of(kernel.results[value.index].type)
-    return strides_of(value.type)
 
 
 class Coalescer:

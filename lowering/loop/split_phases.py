@@ -1,7 +1,8 @@
 """`loop-split-phases`: makes kernels of the nests that stand one after the other in a large kernel.
 
 A kernel is spread over threads by its one outermost nest. With several, that wait for each other, it would run on
-one thread; as kernels of their own each is spread, and what a later one needs goes through memory.
+one thread; as kernels of their own each is spread, and what a later one needs goes through memory. A kernel that
+only clears and reads what its rows collect stays whole: its programs collect apart.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from xdsl.passes import ModulePass
 
 from ...ir import loop
 from ...ir.shapes import tensor_type
+from ..analysis.accumulation import accumulation_of
 from ..analysis.kernels import functions_with_kernels
 from ..schedule.model import KernelModel
 from .moves import detach, erase
@@ -183,5 +185,6 @@ class LoopSplitPhases(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for _, kernels in functions_with_kernels(op):
             for kernel in kernels:
-                if len(phases_of(kernel.block)) > 1 and KernelModel(kernel).work >= LEAST_WORK:
+                several = len(phases_of(kernel.block)) > 1 and accumulation_of(kernel) is None
+                if several and KernelModel(kernel).work >= LEAST_WORK:
                     PhaseSplitter(kernel).run()

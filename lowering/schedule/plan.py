@@ -1,8 +1,8 @@
-"""Lays a kernel on a grid of programs: chooses among three plans by sizes, dependences and the machine.
+"""Lays a kernel on a grid of programs: chooses among four plans by sizes, dependences and the machine.
 
-- *parallel*: the indices of the one parallel nest are spread over programs; lanes run along one of them or along the
-  innermost nests;
+- *parallel*: the points of the one parallel nest are spread; lanes run along one of its dims or the innermost nests;
 - *split*: a large reduction with few results, or down columns, is cut into chunks, and partial results are combined;
+- *accumulating*: rows that also add to columns are cut into chunks, and what each collects is combined;
 - *serial*: one program runs everything, which is right for any kernel.
 """
 
@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.ir import Block, BlockArgument, Operation
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ...ir import loop
 from ...ir.expr import ONE, ZERO, Domain, Expr, ceildiv, const, maximum, product
 from ...ir.shapes import symbol_intervals
 from ...ir.target import Target
+from ..analysis.accumulation import Accumulation, accumulation_of
 from .choose import SHORT_REGISTERS, block_width, choose_lane, leaf_lane, machine_lanes, registers_of
 from .model import Access, KernelModel, is_leaf, nests_of
 from .prefetch import Leaf, LeafFinder, Loop
@@ -164,7 +165,29 @@ class SerialPlan:
         return find.leaves(self.block, [], None)
 
 
-Plan = ParallelPlan | SplitPlan | SerialPlan
+@dataclass(frozen=True)
+class AccumulatingPlan:
+    """Programs take rows, as in `laid`, and each collects in locals of its own what they add; then all are combined."""
+
+    laid: ParallelPlan
+    parts: Accumulation
+    widths: tuple[int, ...]
+    """Lanes that the last dim of each collecting local is gone over by."""
+
+    @property
+    def lanes(self) -> int:
+        return self.laid.lanes
+
+    @property
+    def grid(self) -> Expr:
+        """One program even without rows: what has been collected is read all the same."""
+        return maximum(self.laid.grid, 1)
+
+    def leaves(self, find: LeafFinder) -> Iterator[Leaf]:
+        return self.laid.leaves(find)
+
+
+Plan = ParallelPlan | SplitPlan | AccumulatingPlan | SerialPlan
 
 
 class Planner:
@@ -180,7 +203,9 @@ class Planner:
         return self.distributed() or SerialPlan(self.model.kernel.block)
 
     def distributed(self) -> Plan | None:
-        """A plan for several programs: the kernel must have one nest, and end in it if it is parallel."""
+        """A plan for several programs: the kernel accumulates, or has one nest and ends in it if that is parallel."""
+        if (parts := accumulation_of(self.model.kernel)) is not None:
+            return self.accumulating(parts)
         nests = nests_of(self.model.kernel.block)
         nest = nests[0] if len(nests) == 1 else None
         if isinstance(nest, loop.ReduceOp):
@@ -301,6 +326,38 @@ class Planner:
                 indices = [op.indices[k] for k in alone if k is not None]
                 dims &= {k for k, index in enumerate(nest.indices) if index in indices}
         return dims
+
+    # -- accumulating ----------------------------------------------------------------------------
+
+    def accumulating(self, parts: Accumulation) -> AccumulatingPlan | None:
+        """Chunks of rows; lanes run along columns. None where no dim of the nest is one of rows."""
+        nest = parts.rows
+        columns = self.collected_indices(parts)
+        lane = nest.rank - 1 if is_leaf(nest) else None
+        rows = [k for k, index in enumerate(nest.indices) if index not in columns and k != lane]
+        prefix = self.prefix(rows, nest)
+        if not prefix:
+            return None
+        points = product(nest.sizes[k] for k in prefix)
+        least = max(1, PROGRAM_WORK * self.hints.size(points) // max(self.model.work, 1))
+        chunks = max(SPLIT_CHUNKS, 2 * self.target.cores)
+        inner = tuple(k for k in range(nest.rank) if k not in prefix and k != lane)
+        width = 1 if lane is None else self.width(nest, lane)
+        laid = ParallelPlan(nest, lane, width, tuple(prefix), inner, maximum(ceildiv(points, chunks), least), None)
+        widths = tuple(
+            block_width(local.sizes[-1], self.hints, self.lanes, SHORT_REGISTERS) for local in parts.collected
+        )
+        return AccumulatingPlan(laid, parts, widths)
+
+    def collected_indices(self, parts: Accumulation) -> set[SSAValue]:
+        """The indices that say where rows combine into what they collect."""
+        buffers = {local.buffer for local in parts.collected}
+        return {
+            index
+            for access in self.model.accesses
+            if isinstance(access.op, loop.WriteOp) and access.op.combiner is not None and access.tensor in buffers
+            for index in access.indices
+        }
 
     # -- split -----------------------------------------------------------------------------------
 

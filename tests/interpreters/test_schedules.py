@@ -20,7 +20,8 @@ from stepwell.tests.lowering.schedule_cases import Case
 
 MAKERS: tuple[Callable[..., Case], ...] = (
     cases.chain, cases.gelu, cases.not_and, cases.softmax, cases.softmax_backward, cases.layer_norm,
-    cases.layer_norm_backward, cases.affine_gradients, cases.rms_norm, cases.rms_norm_backward, cases.cross_entropy,
+    cases.layer_norm_backward, cases.affine_gradients, cases.rows_and_columns,
+    cases.points_and_columns, cases.rms_norm, cases.rms_norm_backward, cases.cross_entropy,
     cases.cross_entropy_backward, cases.total, cases.sums, cases.argmax, cases.batch_norm_statistics, cases.max_pool,
     cases.transpose_add, cases.permute, cases.concatenate, cases.pad, cases.embedding, cases.embedding_backward,
     cases.cumsum, cases.centered,

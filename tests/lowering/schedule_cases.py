@@ -492,6 +492,86 @@ def affine_gradients(rows: int, columns: int, dtype: str = "f32", dynamic: bool 
     return Case(str(text), inputs, reference, n.symbols, scale=16)
 
 
+def rows_and_columns(rows: int, columns: int, dtype: str = "f32", dynamic: bool = False) -> Case:
+    """Rows times their sums; as they pass by, the sums of those columns and the columns' greatest positive inputs."""
+    n = Numbers(dynamic, rows=rows, columns=columns)
+    text, w = Text(**n.symbols), wide(dtype)
+    type_ = text.input("x", dtype, n["rows"], n["columns"])
+    result = tensor(dtype, n["columns"])
+    column = f"memref<{'?' if dynamic else columns}x{w}>"
+    lowest = {"f32": "0xFF800000", "f64": "0xFFF0000000000000"}[w]
+    text.kernel(
+        "rows_and_columns",
+        {"o": type_, "sums": result, "tops": result},
+        f"""
+        %sum = loop.local ({n["columns"]}) : {column}
+        %top = loop.local ({n["columns"]}) : {column}
+        %zero = arith.constant 0.0 : {w}
+        %low = arith.constant {lowest} : {w}
+        loop.parallel (%j) to ({n["columns"]}) {{
+          loop.write %zero, %sum[%j] : {column}
+          loop.write %low, %top[%j] : {column}
+        }}
+        loop.parallel (%i) to ({n["rows"]}) {{
+          %s = loop.reduce (%j) to ({n["columns"]}) [add] -> {w} {{
+            {read_wide("v", "x", "%i, %j", type_, dtype)}
+            loop.yield %v : {w}
+          }}
+          loop.parallel (%j) to ({n["columns"]}) {{
+            {read_wide("v", "x", "%i, %j", type_, dtype)}
+            %p = arith.mulf %v, %s : {w}
+            {write_narrow("p", "o_out", "%i, %j", type_, dtype)}
+            loop.write %p, %sum[%j] add : {column}
+            loop.write %v, %top[%j] max : {column}
+          }}
+        }}
+        loop.parallel (%j) to ({n["columns"]}) {{
+          %a = loop.read %sum[%j] : {column}
+          %t = loop.read %top[%j] : {column}
+          %b = arith.maximumf %t, %zero : {w}
+          {write_narrow("a", "sums_out", "%j", result, dtype)}
+          {write_narrow("b", "tops_out", "%j", result, dtype)}
+        }}""",
+    )
+
+    def reference(x: Tensor) -> list[Tensor]:
+        y = x * x.sum(1, keepdim=True)
+        return [y, y.sum(0), torch.cat([x, x.new_zeros(1, columns)]).amax(0)]
+
+    return Case(str(text), (random(rows, columns, dtype=dtype),), reference, n.symbols, scale=64)
+
+
+def points_and_columns(rows: int, columns: int, dtype: str = "i64", dynamic: bool = False) -> Case:
+    """Negated elements and, as they are made, the sums of their columns."""
+    n = Numbers(dynamic, rows=rows, columns=columns)
+    text = Text(**n.symbols)
+    type_ = text.input("x", dtype, n["rows"], n["columns"])
+    result = tensor(dtype, n["columns"])
+    column = f"memref<{'?' if dynamic else columns}x{dtype}>"
+    text.kernel(
+        "points_and_columns",
+        {"o": type_, "sums": result},
+        f"""
+        %sum = loop.local ({n["columns"]}) : {column}
+        %zero = arith.constant 0 : {dtype}
+        loop.parallel (%j) to ({n["columns"]}) {{
+          loop.write %zero, %sum[%j] : {column}
+        }}
+        loop.parallel (%i, %j) to ({n["rows"]}, {n["columns"]}) {{
+          {read("v", "x", "%i, %j", type_)}
+          %m = arith.subi %zero, %v : {dtype}
+          loop.write %m, %o_out[%i, %j] : {memref_of(type_)}
+          loop.write %m, %sum[%j] add : {column}
+        }}
+        loop.parallel (%j) to ({n["columns"]}) {{
+          %a = loop.read %sum[%j] : {column}
+          loop.write %a, %sums_out[%j] : {memref_of(result)}
+        }}""",
+    )
+    inputs = (random(rows, columns, dtype=dtype),)
+    return Case(str(text), inputs, lambda x: [-x, (-x).sum(0)], n.symbols)
+
+
 def rms_norm(rows: int, columns: int, dtype: str = "bf16", dynamic: bool = False) -> Case:
     n = Numbers(dynamic, rows=rows, columns=columns)
     text, w = Text(**n.symbols), wide(dtype)

@@ -29,6 +29,8 @@ KERNELS: dict[str, Callable[..., Case]] = {
     "layer_norm": cases.layer_norm,
     "layer_norm_backward": cases.layer_norm_backward,
     "affine_gradients": cases.affine_gradients,
+    "rows_and_columns": cases.rows_and_columns,
+    "points_and_columns": cases.points_and_columns,
     "rms_norm": cases.rms_norm,
     "rms_norm_backward": cases.rms_norm_backward,
     "cross_entropy": cases.cross_entropy,
@@ -54,9 +56,9 @@ KERNELS: dict[str, Callable[..., Case]] = {
     "centered": cases.centered,
 }
 
-FLOAT_KERNELS = ("gelu", "softmax", "layer_norm", "layer_norm_backward", "affine_gradients", "rms_norm",
-                 "rms_norm_backward", "cross_entropy", "cross_entropy_backward", "total", "row_sums", "column_sums",
-                 "batch_norm_statistics", "centered")  # fmt: skip
+FLOAT_KERNELS = ("gelu", "softmax", "layer_norm", "layer_norm_backward", "affine_gradients", "rows_and_columns",
+                 "rms_norm", "rms_norm_backward", "cross_entropy", "cross_entropy_backward", "total", "row_sums",
+                 "column_sums", "batch_norm_statistics", "centered")  # fmt: skip
 
 
 def check(case: Case) -> None:

@@ -1,0 +1,199 @@
+// RUN: xdsl-opt %s -p loop-fuse-columns | filecheck %s
+
+// A kernel that goes over rows also combines the columns of what it reads or makes.
+
+// The bias' gradient is the sum down the columns of what the first kernel makes: it takes each value as it is made.
+// CHECK-LABEL: @gradient_of_a_bias
+// CHECK: loop.kernel "neg_sum" outs(%o: memref<1024x64xf32>, %p: memref<64xf32>)
+// CHECK-NEXT: %[[L:[0-9]+]] = loop.local (64) : memref<64xf32>
+// CHECK-NEXT: %[[Z:[0-9]+]] = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT: loop.parallel (%[[C:[0-9]+]]) to (64)
+// CHECK-NEXT: loop.write %[[Z]], %[[L]][%[[C]]] : memref<64xf32>
+// CHECK: loop.parallel (%i, %j) to (1024, 64)
+// CHECK: %w = arith.negf
+// CHECK-NEXT: loop.write %w, %o[%i, %j]
+// CHECK-NEXT: loop.write %w, %[[L]][%j] add : memref<64xf32>
+// CHECK: loop.parallel (%k) to (64)
+// CHECK-NEXT: %t = loop.read %[[L]][%k]
+// CHECK-NEXT: loop.write %t, %p[%k]
+// CHECK-NOT: loop.kernel
+func.func @gradient_of_a_bias(%x: tensor<1024x64xf32>) -> (tensor<1024x64xf32>, tensor<64xf32>) {
+  %y = loop.kernel "neg" outs(%o : memref<1024x64xf32>) -> tensor<1024x64xf32> {
+    loop.parallel (%i, %j) to (1024, 64) {
+      %v = loop.read %x[%i, %j] : tensor<1024x64xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j] : memref<1024x64xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%k) to (64) {
+      %t = loop.reduce (%r) to (1024) [add] -> f32 {
+        %v = loop.read %y[%r, %k] : tensor<1024x64xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %p[%k] : memref<64xf32>
+    }
+  }
+  func.return %y, %b : tensor<1024x64xf32>, tensor<64xf32>
+}
+
+// The gradients of a norm's weight read what the gradient of its input reads. Rows in two dims are rows in one; what
+// follows the reduction follows the rows.
+// CHECK-LABEL: @gradient_of_a_weight
+// CHECK: loop.kernel "sum_mul"
+// CHECK: loop.parallel (%i, %j) to (8, 128)
+// CHECK: loop.reduce
+// CHECK: loop.parallel (%k_1) to (64)
+// CHECK: loop.write %w, %o[%i, %j, %k_1]
+// CHECK: %v_2 = loop.read %g[%i, %j, %k_1]
+// CHECK-NEXT: loop.write %v_2, %[[A:[0-9]+]][%k_1] add
+// CHECK: loop.parallel (%c) to (64)
+// CHECK-NEXT: %t_1 = loop.read %[[A]][%c]
+// CHECK-NEXT: %n = arith.negf %t_1
+// CHECK-NOT: loop.kernel
+func.func @gradient_of_a_weight(%g: tensor<8x128x64xf32>) -> (tensor<8x128x64xf32>, tensor<64xf32>) {
+  %y = loop.kernel "sum_mul" outs(%o : memref<8x128x64xf32>) -> tensor<8x128x64xf32> {
+    loop.parallel (%i, %j) to (8, 128) {
+      %t = loop.reduce (%k) to (64) [add] -> f32 {
+        %v = loop.read %g[%i, %j, %k] : tensor<8x128x64xf32>
+        loop.yield %v : f32
+      }
+      loop.parallel (%k) to (64) {
+        %v = loop.read %g[%i, %j, %k] : tensor<8x128x64xf32>
+        %w = arith.mulf %v, %t : f32
+        loop.write %w, %o[%i, %j, %k] : memref<8x128x64xf32>
+      }
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%c) to (64) {
+      %t = loop.reduce (%r) to (1024) [add] -> f32 {
+        %v = loop.read %g[%r floordiv 128, %r mod 128, %c] : tensor<8x128x64xf32>
+        loop.yield %v : f32
+      }
+      %n = arith.negf %t : f32
+      loop.write %n, %p[%c] : memref<64xf32>
+    }
+  }
+  func.return %y, %b : tensor<8x128x64xf32>, tensor<64xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_rows_differ
+// CHECK: loop.kernel "neg" outs
+// CHECK: loop.kernel "sum" outs
+func.func @no_fusion_when_rows_differ(%x: tensor<1024x64xf32>) -> (tensor<512x64xf32>, tensor<64xf32>) {
+  %y = loop.kernel "neg" outs(%o : memref<512x64xf32>) -> tensor<512x64xf32> {
+    loop.parallel (%i, %j) to (512, 64) {
+      %v = loop.read %x[%i, %j] : tensor<1024x64xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j] : memref<512x64xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%k) to (64) {
+      %t = loop.reduce (%r) to (1024) [add] -> f32 {
+        %v = loop.read %x[%r, %k] : tensor<1024x64xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %p[%k] : memref<64xf32>
+    }
+  }
+  func.return %y, %b : tensor<512x64xf32>, tensor<64xf32>
+}
+
+// Nothing is saved where the columns are those of the transposed matrix.
+// CHECK-LABEL: @no_fusion_when_elements_differ
+// CHECK: loop.kernel "neg" outs
+// CHECK: loop.kernel "sum" outs
+func.func @no_fusion_when_elements_differ(%x: tensor<512x512xf32>) -> (tensor<512x512xf32>, tensor<512xf32>) {
+  %y = loop.kernel "neg" outs(%o : memref<512x512xf32>) -> tensor<512x512xf32> {
+    loop.parallel (%i, %j) to (512, 512) {
+      %v = loop.read %x[%i, %j] : tensor<512x512xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j] : memref<512x512xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<512xf32>) -> tensor<512xf32> {
+    loop.parallel (%k) to (512) {
+      %t = loop.reduce (%r) to (512) [add] -> f32 {
+        %v = loop.read %y[%k, %r] : tensor<512x512xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %p[%k] : memref<512xf32>
+    }
+  }
+  func.return %y, %b : tensor<512x512xf32>, tensor<512xf32>
+}
+
+// What only the sum reads had better not be made at all.
+// CHECK-LABEL: @no_fusion_when_nobody_else_reads_the_rows
+// CHECK: loop.kernel "neg" outs
+// CHECK: loop.kernel "sum" outs
+func.func @no_fusion_when_nobody_else_reads_the_rows(%x: tensor<1024x64xf32>) -> tensor<64xf32> {
+  %y = loop.kernel "neg" outs(%o : memref<1024x64xf32>) -> tensor<1024x64xf32> {
+    loop.parallel (%i, %j) to (1024, 64) {
+      %v = loop.read %x[%i, %j] : tensor<1024x64xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j] : memref<1024x64xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%k) to (64) {
+      %t = loop.reduce (%r) to (1024) [add] -> f32 {
+        %v = loop.read %y[%r, %k] : tensor<1024x64xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %p[%k] : memref<64xf32>
+    }
+  }
+  func.return %b : tensor<64xf32>
+}
+
+// With few rows, what programs collect apart is more than what they read.
+// CHECK-LABEL: @no_fusion_when_rows_are_few
+// CHECK: loop.kernel "neg" outs
+// CHECK: loop.kernel "sum" outs
+func.func @no_fusion_when_rows_are_few(%x: tensor<16x8192xf32>) -> (tensor<16x8192xf32>, tensor<8192xf32>) {
+  %y = loop.kernel "neg" outs(%o : memref<16x8192xf32>) -> tensor<16x8192xf32> {
+    loop.parallel (%i, %j) to (16, 8192) {
+      %v = loop.read %x[%i, %j] : tensor<16x8192xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j] : memref<16x8192xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<8192xf32>) -> tensor<8192xf32> {
+    loop.parallel (%k) to (8192) {
+      %t = loop.reduce (%r) to (16) [add] -> f32 {
+        %v = loop.read %y[%r, %k] : tensor<16x8192xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %p[%k] : memref<8192xf32>
+    }
+  }
+  func.return %y, %b : tensor<16x8192xf32>, tensor<8192xf32>
+}
+
+// An argmax has an order of its own, and its index would need a second local.
+// CHECK-LABEL: @no_fusion_when_pairs_are_reduced
+// CHECK: loop.kernel "neg" outs
+// CHECK: loop.kernel "argmax" outs
+func.func @no_fusion_when_pairs_are_reduced(%x: tensor<1024x64xf32>) -> (tensor<1024x64xf32>, tensor<64xi64>) {
+  %y = loop.kernel "neg" outs(%o : memref<1024x64xf32>) -> tensor<1024x64xf32> {
+    loop.parallel (%i, %j) to (1024, 64) {
+      %v = loop.read %x[%i, %j] : tensor<1024x64xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j] : memref<1024x64xf32>
+    }
+  }
+  %b = loop.kernel "argmax" outs(%p : memref<64xi64>) -> tensor<64xi64> {
+    loop.parallel (%k) to (64) {
+      %t, %n = loop.reduce (%r) to (1024) [argmax] -> f32, i64 {
+        %v = loop.read %x[%r, %k] : tensor<1024x64xf32>
+        %m = loop.index [%r] : i64
+        loop.yield %v, %m : f32, i64
+      }
+      loop.write %n, %p[%k] : memref<64xi64>
+    }
+  }
+  func.return %y, %b : tensor<1024x64xf32>, tensor<64xi64>
+}
