@@ -79,6 +79,7 @@ class GridBuilder(BlockBuilder):
         self.runs: dict[SSAValue, Run] = {}
         self.active: list[Run] = []
         self.axes: dict[SSAValue, Axes] = {}
+        self.guard: SSAValue | None = None
         self.made: list[dict[object, SSAValue]] = [{}]
 
     # -- plumbing --------------------------------------------------------------------------------
@@ -124,6 +125,14 @@ class GridBuilder(BlockBuilder):
         self.active.append(run)
         yield
         self.active.pop()
+
+    @contextmanager
+    def guarding(self, guard: SSAValue) -> Iterator[None]:
+        """Reads only where a condition holds, for a while."""
+        previous = self.guard
+        self.guard = guard if previous is None else self.binary(arith.AndIOp, previous, guard)
+        yield
+        self.guard = previous
 
     def bind_run(self, index: SSAValue, run: Run) -> None:
         self.runs[index] = run
@@ -248,7 +257,9 @@ class GridBuilder(BlockBuilder):
 
     def _read(self, op: loop.ReadOp) -> None:
         buffer, address = self.place(op.source, op.indices, op.map.results)
-        guard = None if op.guard is None else self.values[op.guard]
+        guard = self.guard if op.guard is None else self.values[op.guard]
+        if op.guard is not None and self.guard is not None:
+            guard = self.binary(arith.AndIOp, self.guard, self.values[op.guard])
         other = None if op.other is None else self.values[op.other]
         given = [value for value in (guard, other) if value is not None]
         axes = merged([address.axes, self.axes_of(given)])

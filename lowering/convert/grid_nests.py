@@ -253,7 +253,7 @@ class GridNests:
         if writes is None:
             self.builder.emit(op)
         elif can_remake(op, writes):
-            self.builder.values[op.result] = self.remade(op, writes[0])
+            self.builder.values[op.result] = self.guarded(op, writes[0])
         else:
             raise LoweringError(
                 "convert-loop-to-tile",
@@ -265,6 +265,17 @@ class GridNests:
     def write(self, op: loop.WriteOp) -> None:
         if op.target in self.builder.places:
             self.builder.emit(op)
+
+    def guarded(self, read: loop.ReadOp, writer: loop.WriteOp) -> SSAValue:
+        """What was written, where the guard of the read holds: elsewhere nothing was, and nothing is loaded for it."""
+        builder = self.builder
+        if read.guard is None:
+            return self.remade(read, writer)
+        guard = builder.values[read.guard]
+        with builder.guarding(guard):
+            value = self.remade(read, writer)
+        zero = builder.constant(0, read.result.type)
+        return builder.select(guard, value, zero if read.other is None else builder.values[read.other])
 
     def remade(self, read: loop.ReadOp, writer: loop.WriteOp) -> SSAValue:
         """What the writer writes for the indices that are read."""

@@ -77,11 +77,10 @@ class Distributor:
 
     def distribute(self, nest: loop.ParallelOp) -> None:
         """`parallel (i) { a  b }  →  parallel (i) { a }  parallel (i) { b }`, with what they share in locals."""
+        for local in [op for op in nest.block.ops if isinstance(op, loop.LocalOp)]:
+            self.widen(local, nest)
         phases = phases_of(nest.block)
         number = {op: k for k, phase in enumerate(phases) for op in phase}
-        for local in [op for op in nest.block.ops if isinstance(op, loop.LocalOp)]:
-            phases[number.pop(local)].remove(local)
-            self.widen(local, nest)
         made = [loop.ParallelOp.make(nest.sizes) for _ in phases]
         for k, phase in enumerate(phases):
             for op in phase:

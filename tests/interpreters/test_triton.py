@@ -166,3 +166,74 @@ def test_a_batch_computes_what_its_runs_do() -> None:
         results = run(lowered(BATCH + str(kernel), *passes), x, y)
         for found, expected in zip(results, (x.exp(), y.exp()), strict=True):
             assert_same(found, expected, rtol=1e-6)
+
+
+GUARDED = """
+func.func @main(%x: tensor<4x16xf32>, %n: tensor<4xi64>) -> tensor<4x24xf32> {
+  %y = loop.kernel "shifted" outs(%o : memref<4x24xf32>) -> tensor<4x24xf32> {
+    %two = arith.constant 2.0 : f32
+    %none = arith.constant -1.0 : f32
+    %zero = arith.constant 0 : i64
+    loop.parallel (%i) to (4) {
+      %row = loop.local (16) : memref<16xf32>
+      %k = loop.read %n[%i] : tensor<4xi64>
+      %at = arith.index_cast %k : i64 to index
+      loop.parallel (%j) to (16) {
+        %v = loop.read %x[%at, %j] : tensor<4x16xf32>
+        %w = arith.mulf %v, %two : f32
+        loop.write %w, %row[%j] : memref<16xf32>
+      }
+      loop.parallel (%l) to (24) {
+        %place = loop.index [%l - 8] : i64
+        %inside = arith.cmpi sge, %place, %zero : i64
+        %u = loop.read %row[%l - 8] if %inside else %none : memref<16xf32>
+        loop.write %u, %o[%i, %l] : memref<4x24xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4x24xf32>
+}
+"""
+
+
+def test_what_a_guard_keeps_from_being_read_is_not_made_again() -> None:
+    x = torch.randn(4, 16, generator=torch.Generator().manual_seed(0))
+    n = torch.tensor([3, 0, 2, 1])
+    expected = torch.cat([torch.full((4, 8), -1.0), 2 * x[n]], 1)
+    for passes in (TO_TILE, TO_TRITON):
+        (found,) = run(lowered(GUARDED, *passes), x, n)
+        assert_same(found, expected)
+
+
+NUMBERS = """
+func.func @main(%x: tensor<4x40xf32>) -> tensor<4x40xf32> {
+  %y = loop.kernel "scaled" outs(%o : memref<4x40xf32>) -> tensor<4x40xf32> {
+    %zero = arith.constant 0.0 : f32
+    loop.parallel (%i) to (4) {
+      %sums = loop.local (40) : memref<40xf32>
+      %start = loop.local (1) : memref<1xf32>
+      %first = loop.read %x[%i, 0] : tensor<4x40xf32>
+      loop.write %first, %start[0] : memref<1xf32>
+      %last = loop.for (%j) to (40) carry (%sum = %zero : f32) {
+        %v = loop.read %x[%i, %j] : tensor<4x40xf32>
+        %next = arith.addf %sum, %v : f32
+        loop.write %next, %sums[%j] : memref<40xf32>
+        loop.yield %next : f32
+      }
+      loop.parallel (%k) to (40) {
+        %s = loop.read %sums[39 - %k] : memref<40xf32>
+        %f = loop.read %start[0] : memref<1xf32>
+        %p = arith.mulf %s, %f : f32
+        loop.write %p, %o[%i, %k] : memref<4x40xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4x40xf32>
+}
+"""
+
+
+def test_numbers_that_are_kept_beside_nests_go_through_memory() -> None:
+    x = torch.randint(-3, 4, (4, 40), generator=torch.Generator().manual_seed(0)).float()
+    (found,) = run(lowered(NUMBERS, *TO_TRITON), x)
+    assert_same(found, x.cumsum(1).flip(1) * x[:, :1])
