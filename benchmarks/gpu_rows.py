@@ -85,6 +85,19 @@ def linear_gelu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return F.gelu(F.linear(x, weight, bias))
 
 
+def swiglu(x: Tensor, y: Tensor) -> Tensor:
+    return F.silu(x) * y
+
+
+def rotary(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    first, second = x.chunk(2, -1)
+    return x * cosine + torch.cat([-second, first], -1) * sine
+
+
+def bias_residual_relu(x: Tensor, residual: Tensor, bias: Tensor) -> Tensor:
+    return F.relu(x + bias + residual)
+
+
 # -- training ----------------------------------------------------------------------------------------
 
 
@@ -191,6 +204,52 @@ ROWS = (
         of(lambda i, w: F.embedding(i, w).sum(1), randint(100000, 8192, 64), randn(100000, 256)),
         4 * 8192 * 64 * 256,
     ),
+    Row(
+        "tanh gelu bf16, 256 MiB", of(lambda x: F.gelu(x, approximate="tanh"), randn(128 * MiB, dtype=BF16)), 512 * MiB
+    ),
+    Row("swiglu bf16, 3 × 256 MiB", of(swiglu, *[randn(16384, 8192, dtype=BF16)] * 2), 3 * 256 * MiB),
+    Row(
+        "rotary embedding bf16 16×32×2048×128",
+        of(rotary, randn(16, 32, 2048, 128, dtype=BF16), *[randn(2048, 128, dtype=BF16)] * 2),
+        2 * 256 * MiB,
+    ),
+    Row(
+        "bias + residual + relu bf16 32768×4096",
+        of(bias_residual_relu, *[randn(32768, 4096, dtype=BF16)] * 2, randn(4096, dtype=BF16)),
+        3 * 256 * MiB,
+    ),
+    Row("softmax f32 16384×4096", of(lambda x: F.softmax(x, -1), randn(16384, 4096)), 2 * 256 * MiB),
+    Row("log softmax bf16 8192×16384", of(lambda x: F.log_softmax(x, -1), randn(8192, 16384, dtype=BF16)), 512 * MiB),
+    Row(
+        "layer norm bf16 16384×4096",
+        of(
+            lambda x, w, b: F.layer_norm(x, (4096,), w, b),
+            randn(16384, 4096, dtype=BF16),
+            *[randn(4096, dtype=BF16)] * 2,
+        ),
+        2 * 128 * MiB,
+    ),
+    Row(
+        "rms norm f32 32768×2048",
+        of(lambda x, w: F.rms_norm(x, (2048,), w), randn(32768, 2048), randn(2048)),
+        512 * MiB,
+    ),
+    Row("row sum 32768×4096", of(lambda x: x.sum(1), randn(32768, 4096)), 512 * MiB),
+    Row("row maximum bf16 65536×4096", of(lambda x: x.amax(1), randn(65536, 4096, dtype=BF16)), 512 * MiB),
+    Row("row variance 32768×4096", of(lambda x: x.var(1), randn(32768, 4096)), 512 * MiB),
+    Row("channel mean 64×512×56×56", of(lambda x: x.mean((2, 3)), randn(64, 512, 56, 56)), 4 * 64 * 512 * 56 * 56),
+    Row("mean squared error, 2 × 512 MiB", of(F.mse_loss, *[randn(128 * MiB)] * 2), 1024 * MiB),
+    Row(
+        "cat + relu bf16 2 × 32768×4096",
+        of(lambda x, y: F.relu(torch.cat([x, y], 1)), *[randn(32768, 4096, dtype=BF16)] * 2),
+        1024 * MiB,
+    ),
+    Row(
+        "permute NCHW to NHWC 64×256×56×56",
+        of(lambda x: x.permute(0, 2, 3, 1).contiguous(), randn(64, 256, 56, 56)),
+        8 * 64 * 256 * 56 * 56,
+    ),
+    Row("running sum 32768×4096", of(lambda x: x.cumsum(1), randn(32768, 4096)), 1024 * MiB),
     Row(
         "linear + gelu bf16 16384×1024×4096",
         of(linear_gelu, randn(16384, 1024, dtype=BF16), randn(4096, 1024, dtype=BF16), randn(4096, dtype=BF16)),

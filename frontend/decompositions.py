@@ -17,7 +17,8 @@ from torch._ops import OpOverload
 from .aten import TABLE
 
 _NAMES = [
-    "_euclidean_dist", "_fused_dropout", "_prelu_kernel", "_prelu_kernel_backward", "_safe_softmax",
+    "_euclidean_dist", "_fused_dropout", "_fused_rms_norm", "_fused_rms_norm_backward",
+    "_prelu_kernel", "_prelu_kernel_backward", "_safe_softmax",
     "_unsafe_index", "_unsafe_masked_index", "_unsafe_masked_index_put_accumulate",
     "_weight_norm_interface", "addr", "affine_grid_generator", "all", "aminmax", "arange", "baddbmm",
     "celu", "clamp_max", "clamp_min", "col2im", "count_nonzero", "cross", "cumsum_backward", "deg2rad",
