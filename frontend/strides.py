@@ -10,7 +10,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
-from torch._prims_common import is_non_overlapping_and_dense_or_false, suggest_memory_format
+from torch._ops import OpOverload
+from torch._prims_common import (
+    compute_elementwise_output_strides,
+    is_non_overlapping_and_dense_or_false,
+    suggest_memory_format,
+)
 
 from .aten.registry import overload
 
@@ -68,11 +73,37 @@ RULES: dict[Any, Rule] = {
 }
 
 
+def _pointwise(node: fx.Node) -> tuple[Any, ...] | None:
+    """What the operands' own strides lead to. Fakes widen bf16 and f16 first, and lose that an operand is expanded,
+    whose order of dims says nothing."""
+    operands = [operand.meta.get("val") for operand in node.all_input_nodes]
+    tensors = [value for value in operands if isinstance(value, Tensor) and value.layout is torch.strided]
+    result = node.meta.get("val")
+    if not isinstance(result, Tensor) or result.dtype not in _WIDENED or not any(map(_is_expanded, tensors)):
+        return None
+    with result.fake_mode:  # type: ignore[attr-defined]
+        return tuple(compute_elementwise_output_strides(*(value.expand(result.shape) for value in tensors)))
+
+
+_WIDENED = (torch.bfloat16, torch.float16)
+
+
+def _is_expanded(value: Tensor) -> bool:
+    """Whether a dim of a static size repeats one element."""
+    steps = zip(value.shape, value.stride(), strict=True)
+    return any(type(size) is int and type(step) is int and step == 0 and size > 1 for size, step in steps)
+
+
+def _rule_for(target: Any) -> Rule | None:
+    is_pointwise = isinstance(target, OpOverload) and torch.Tag.pointwise in target.tags
+    return RULES.get(target, _pointwise if is_pointwise else None)
+
+
 def correct_strides(gm: fx.GraphModule) -> None:
     """Gives the nodes of the graph the fake values that eager's strides lead to, in place."""
     changed: set[fx.Node] = set()
     for node in gm.graph.nodes:
-        if node.op == "call_function" and (node.target in RULES or changed.intersection(node.all_input_nodes)):
+        if node.op == "call_function" and (_rule_for(node.target) or changed.intersection(node.all_input_nodes)):
             _correct(node, changed)
 
 
@@ -80,7 +111,7 @@ def _correct(node: fx.Node, changed: set[fx.Node]) -> None:
     before = node.meta.get("val")
     if changed.intersection(node.all_input_nodes):
         node.meta["val"] = _recomputed(node, before)
-    if (rule := RULES.get(node.target)) is not None and (wanted := rule(node)) is not None:
+    if (rule := _rule_for(node.target)) is not None and (wanted := rule(node)) is not None:
         node.meta["val"] = _with_layout(node.meta["val"], wanted)
     if _layouts(before) != _layouts(node.meta.get("val")):
         changed.add(node)
