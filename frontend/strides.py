@@ -43,6 +43,11 @@ def _preserved(node: fx.Node) -> tuple[Any, ...] | None:
     return x.stride() if x.layout == torch.strided and is_non_overlapping_and_dense_or_false(x) else None
 
 
+def _expanded(node: fx.Node) -> tuple[Any, ...] | None:
+    """A scalar expands with strides of 0 alone, also along dims of size 1."""
+    return None if _value(node).ndim else (0,) * node.meta["val"].ndim
+
+
 def _rolled(node: fx.Node) -> torch.memory_format:
     """Two slices, joined; without dims a roll of the flat tensor."""
     along = node.args[2] if len(node.args) > 2 else ()
@@ -61,6 +66,7 @@ RULES: dict[Any, Rule] = {
         "aten.max_unpool2d.default": _suggested(),
         "aten.native_batch_norm_backward.default": _suggested(1),
         "aten.empty_like.default": _preserved,
+        "aten.expand.default": _expanded,
         "aten.full_like.default": _preserved,
         "aten.native_dropout_backward.default": _preserved,
         "aten.ones_like.default": _preserved,
@@ -135,7 +141,9 @@ def _with_layout(value: Any, wanted: torch.memory_format | tuple[Any, ...]) -> A
     """The value, its first tensor a new one in that layout, unless it has it already."""
     first, *rest = value if isinstance(value, tuple | list) else (value,)
     with first.fake_mode:
-        if isinstance(wanted, tuple):
+        if isinstance(wanted, tuple) and not any(wanted):
+            laid_out = first.as_strided(first.shape, wanted)  # the memory stays that of the operand
+        elif isinstance(wanted, tuple):
             laid_out = torch.empty_strided(first.shape, wanted, dtype=first.dtype, device=first.device)
         else:
             laid_out = torch.empty(first.shape, dtype=first.dtype, device=first.device, memory_format=wanted)

@@ -42,6 +42,8 @@ CASES: dict[str, tuple[Callable[[Tensor], Any], Callable[[], Tensor]]] = {
         lambda: x(2, 3, 4, 5, format=CHANNELS_LAST),
     ),
     "zeros_like along a dim of size 1": (torch.zeros_like, lambda: x(3)[1::2]),
+    "a sum's gradient": (lambda x: x.sum(), lambda: x(3, 2, 1, 2)),
+    "an expanded bf16 operand": (lambda x: (x * x).sum(), lambda: x(2, 3, 4).transpose(0, 2).bfloat16()),
     "channel shuffle": (lambda x: functional.channel_shuffle(x, 2), lambda: x(2, 4, 3, 3, format=CHANNELS_LAST)),
 }
 
