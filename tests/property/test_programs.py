@@ -8,15 +8,17 @@ from __future__ import annotations
 from io import StringIO
 
 from hypothesis import given
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import SSAValue
 from xdsl.printer import Printer
 
 from stepwell.ir import loop
 from stepwell.ir.host import LaunchOp
 from stepwell.ir.interpret import Interpretation, interpret
+
 from stepwell.lowering.analysis.accesses import extent_of
 from stepwell.lowering.analysis.costs import LAUNCH_BYTES, bytes_moved
+from stepwell.lowering.analysis.sizes import Sizes
 from stepwell.lowering.pipelines import CPU, PASSES, make_pass
 from stepwell.tests.interpreters.support import context, parse
 from stepwell.tests.property.bounds import Reference
@@ -58,14 +60,20 @@ def cost(module: ModuleOp) -> int:
     return sum(bytes_moved(op) + LAUNCH_BYTES for op in module.walk() if isinstance(op, loop.KernelOp))
 
 
-def reads_in_several_places(kernel: loop.KernelOp) -> bool:
-    """Whether some tensor is read by more than one index map, or more than once at computed places."""
-    places: dict[SSAValue, set[object]] = {}
+def moves_what_the_model_says(kernel: loop.KernelOp) -> bool:
+    """Whether the model is exact: each tensor read by one map of plain indices, without guard, nothing copied, no nest
+    empty (which counts as a point)."""
+    sizes, maps = Sizes.at(kernel), dict[SSAValue, set[object]]()
     for op in kernel.walk():
-        if isinstance(op, loop.ReadOp):
-            computed = any(extent_of(index) is None for index in op.indices)
-            places.setdefault(op.source, set()).add(op if computed else op.access)
-    return any(len(found) > 1 for found in places.values())
+        if isinstance(op, loop.NestOp) and any(sizes.likely(size) == 0 for size in op.sizes):
+            return False
+        if isinstance(op, loop.ReadOp) and isinstance(op.source.type, TensorType):
+            plain = [expr for expr in op.map.results if not expr.is_constant]
+            distinct = len({str(expr) for expr in plain}) == len(plain) and all(expr.is_leaf for expr in plain)
+            if op.guard is not None or not distinct or any(extent_of(index) is None for index in op.indices):
+                return False
+            maps.setdefault(op.source, set()).add(op.access)
+    return not kernel.operands and all(len(found) == 1 for found in maps.values())
 
 
 @given(programs())
@@ -99,7 +107,7 @@ def test_fusion_keeps_the_meaning_and_costs_no_more(program: Program) -> None:
 
 
 @given(programs())
-def test_tiles_move_no_more_bytes_than_the_model_says(program: Program) -> None:
+def test_tiles_move_the_bytes_that_the_model_says(program: Program) -> None:
     module = after(program.module, "convert-graph-to-loop", *FUSION)
     tiles = after(module, "convert-loop-to-tile")
     run = Interpretation(tiles)
@@ -107,11 +115,11 @@ def test_tiles_move_no_more_bytes_than_the_model_says(program: Program) -> None:
     kernels = [op for op in module.walk() if isinstance(op, loop.KernelOp)]
     launches = [op for op in tiles.walk() if isinstance(op, LaunchOp)]
     for kernel, launch, traffic in zip(kernels, launches, run.traffic, strict=True):
-        if reads_in_several_places(kernel):
-            continue  # the model takes the reads of one tensor to meet in the same elements
         inputs = len(launch.inputs)
         outputs = slice(inputs, inputs + len(kernel.results))
-        assert sum(traffic.read[:inputs]) + sum(traffic.written[outputs]) <= bytes_moved(kernel)
+        moved = sum(traffic.read[:inputs]) + sum(traffic.written[outputs])
+        assert moved <= bytes_moved(kernel)
+        assert moved == bytes_moved(kernel) or not moves_what_the_model_says(kernel)
 
 
 @given(programs())
