@@ -45,6 +45,12 @@ def test_a_pass_has_a_filecheck_file(root: Path, name: str) -> None:
     assert list((root / "tests/filecheck").rglob(f"{name}*.mlir"))
 
 
+@pytest.mark.parametrize("name", [name for name in PASSES if not name.startswith("convert-")])
+def test_a_pass_has_functions_on_which_it_must_not_fire(root: Path, name: str) -> None:
+    texts = [path.read_text() for path in (root / "tests/filecheck").rglob(f"{name}*.mlir")]
+    assert any("func.func @no_" in text for text in texts)
+
+
 def test_a_pass_of_another_package_is_made_by_name_with_its_options() -> None:
     made = make_pass('mlir-opt{executable="other" generic=true}')
     assert (made.name, vars(made)["executable"]) == ("mlir-opt", "other")

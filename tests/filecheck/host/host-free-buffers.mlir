@@ -28,12 +28,20 @@ func.func @an_unused_argument_is_dropped_first(%x: !host.buffer<f32, (8), (1)>, 
   host.return (%c) : (!host.buffer<f32, (8), (1)>) -> ()
 }
 
-// CHECK-LABEL: func.func @held_tensors_are_not_dropped
-func.func @held_tensors_are_not_dropped(%y: !host.buffer<f32, (8), (1)>) -> !host.buffer<f32, (8), (1)> {
+// CHECK-LABEL: func.func @no_free_when_the_tensor_is_held
+func.func @no_free_when_the_tensor_is_held(%y: !host.buffer<f32, (8), (1)>) -> !host.buffer<f32, (8), (1)> {
   // CHECK-NOT: host.free %w
   // CHECK: host.return
   %w = host.weight "w" : !host.buffer<f32, (8), (1)>
   %b = host.extern "aten.add.Tensor"(%w, %y) : (!host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>) -> (!host.buffer<f32, (8), (1)>)
   %c = host.extern "aten.sin.default"(%b) : (!host.buffer<f32, (8), (1)>) -> (!host.buffer<f32, (8), (1)>)
   host.return (%c) : (!host.buffer<f32, (8), (1)>) -> ()
+}
+
+// CHECK-LABEL: func.func @no_free_when_the_return_follows
+func.func @no_free_when_the_return_follows(%x: !host.buffer<f32, (8), (1)>) -> !host.buffer<f32, (8), (1)> {
+  // CHECK: %b = host.extern
+  // CHECK-NEXT: host.return
+  %b = host.extern "aten.sin.default"(%x) : (!host.buffer<f32, (8), (1)>) -> (!host.buffer<f32, (8), (1)>)
+  host.return (%b) : (!host.buffer<f32, (8), (1)>) -> ()
 }

@@ -16,8 +16,8 @@ func.func @allocations_come_before_kernels(%x: !host.buffer<f32, (8), (1)>) -> !
   host.return (%b) : (!host.buffer<f32, (8), (1)>) -> ()
 }
 
-// CHECK-LABEL: func.func @an_extern_parts_two_stretches
-func.func @an_extern_parts_two_stretches(%x: !host.buffer<f32, (8), (1)>) -> !host.buffer<f32, (8), (1)> {
+// CHECK-LABEL: func.func @no_group_when_an_extern_is_between
+func.func @no_group_when_an_extern_is_between(%x: !host.buffer<f32, (8), (1)>) -> !host.buffer<f32, (8), (1)> {
   // CHECK: host.stretch {
   // CHECK-NEXT: host.run @j
   // CHECK: host.extern
@@ -32,8 +32,8 @@ func.func @an_extern_parts_two_stretches(%x: !host.buffer<f32, (8), (1)>) -> !ho
   host.return (%c) : (!host.buffer<f32, (8), (1)>) -> ()
 }
 
-// CHECK-LABEL: func.func @a_copy_parts_two_stretches
-func.func @a_copy_parts_two_stretches(%x: !host.buffer<f32, (8), (1)>) {
+// CHECK-LABEL: func.func @no_group_when_a_copy_is_between
+func.func @no_group_when_a_copy_is_between(%x: !host.buffer<f32, (8), (1)>) {
   // CHECK: host.stretch {
   // CHECK: host.copy
   // CHECK-NEXT: host.stretch {
