@@ -86,7 +86,7 @@ class AccumulationEmitter:
         """Has the locals lie in the copies of a program; None is the first."""
         buffers = self.builder.buffers
         for each, copy in zip(self.collectors, copies, strict=True):
-            size, *strides = contiguous_strides((self.plan.grid, *each.local.sizes))
+            size, *strides = contiguous_strides(self.plan.copies(each.local))
             own = (ZERO, ()) if program is None else (dim(0) * size, (program,))
             buffers[each.local.buffer] = Buffer(copy, tuple(strides), *own)
         yield
@@ -107,7 +107,7 @@ class AccumulationEmitter:
         self.emitter.loops(spans, (), element)
 
     def address(self, each: Collector, program: SSAValue, indices: Sequence[SSAValue]) -> Address:
-        strides = contiguous_strides((self.plan.grid, *each.local.sizes))
+        strides = contiguous_strides(self.plan.copies(each.local))
         offset = linearize([dim(k) for k in range(len(strides))], strides)
         return self.builder.address([program, *indices], offset)
 
@@ -128,5 +128,5 @@ class AccumulationEmitter:
 
         start = self.builder.identities([each.combiner], [element], self.builder.width)
         (total,) = self.emitter.loops([Span(chunk, ZERO, dim(0), (count,))], start, step)
-        offset = linearize([dim(k) for k in range(len(indices))], contiguous_strides(each.local.sizes))
+        offset = linearize([dim(k) for k in range(len(indices))], contiguous_strides(self.plan.copies(each.local))[1:])
         self.builder.store(total, each.partials, self.builder.address(indices, offset))

@@ -103,7 +103,7 @@ class KernelConverter:
             found += [tensor_type(type_, sizes) for type_ in plan.reduction.result_types]
         if isinstance(plan, AccumulatingPlan):
             collecting = plan.parts.collected
-            found += 2 * [tensor_type(op.buffer.type.element_type, [plan.grid, *op.sizes]) for op in collecting]
+            found += 2 * [tensor_type(op.buffer.type.element_type, plan.copies(op)) for op in collecting]
         return found
 
     def buffers(self, block: Block, plan: Plan, temporaries: Sequence[Attribute]) -> dict[SSAValue, Buffer]:

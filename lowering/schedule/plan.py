@@ -46,6 +46,9 @@ LONG_COLUMN = 512
 SPLIT_CHUNKS = 32
 """Most chunks of a split reduction; a function of sizes only, so results repeat for any number of threads."""
 
+ALIGNMENT = 16
+"""Elements that fill a line of the cache, if they are of four bytes."""
+
 ROW_BLOCK = 16
 """Rows that a split column reduction adds up in registers between two visits of its partial results."""
 
@@ -182,6 +185,11 @@ class AccumulatingPlan:
     def grid(self) -> Expr:
         """One program even without rows: what has been collected is read all the same."""
         return maximum(self.laid.grid, 1)
+
+    def copies(self, local: loop.LocalOp) -> tuple[Expr, ...]:
+        """Sizes of the copies of a local, one for each program, each of whole lines: a block across two costs twice."""
+        *outer, last = local.sizes
+        return self.grid, *outer, ceildiv(last, ALIGNMENT) * ALIGNMENT
 
     def leaves(self, find: LeafFinder) -> Iterator[Leaf]:
         return self.laid.leaves(find)
