@@ -28,9 +28,8 @@ from ..analysis.kernels import Kernel, Order, functions_with_kernels
 from ..analysis.sizes import Sizes, element_bytes
 from ..applications import permitted
 from .fusion import KernelFuser, guarded_value, is_leaf, join_text
-from .moves import detach, erase, fused_name
+from .moves import constant, detach, erase, fused_name
 from .nests import split_index
-from .split_reductions import constant
 
 CHUNKS = 32
 """Chunks of rows that combine apart, each into locals of its own, which are cleared, filled and read once."""

@@ -1,11 +1,12 @@
-"""The small steps that passes of this level share: taking ops out of the IR, and names of fused kernels. Not a pass."""
+"""The small steps that passes of this level share: ops taken out, constants, names of fused kernels. Not a pass."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...ir import loop
 
@@ -49,3 +50,14 @@ def _joined(first: str, second: str) -> StringAttr:
         half = MAX_NAME // 2
         name = f"{name[:half].rpartition('_')[0]}_to_{name[-half:].partition('_')[2]}"
     return StringAttr(name)
+
+
+def constant(value: float, type_: Attribute) -> arith.ConstantOp:
+    """A constant of a scalar type."""
+    attr: Attribute
+    if isinstance(type_, AnyFloat):
+        attr = FloatAttr(float(value), type_)
+    else:
+        assert isinstance(type_, IntegerType)
+        attr = IntegerAttr(int(value), type_)
+    return arith.ConstantOp.create(properties={"value": attr}, result_types=[type_])

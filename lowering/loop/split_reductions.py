@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, ModuleOp, i1
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp, i1
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
@@ -27,7 +27,7 @@ from ..analysis.kernels import functions_with_kernels
 from ..analysis.sizes import Sizes
 from ..schedule.grid_plan import GridPlanner
 from ..schedule.model import KernelModel, nests_of
-from .moves import erase
+from .moves import constant, erase
 from .nests import take_part
 
 PROGRAMS_PER_CORE = 4
@@ -211,16 +211,6 @@ def identities(part: loop.ReduceOp) -> list[float]:
             next(types)
             found.append((1 << 63) - 1)
     return found
-
-
-def constant(value: float, type_: Attribute) -> arith.ConstantOp:
-    attr: Attribute
-    if isinstance(type_, AnyFloat):
-        attr = FloatAttr(float(value), type_)
-    else:
-        assert isinstance(type_, IntegerType)
-        attr = IntegerAttr(int(value), type_)
-    return arith.ConstantOp.create(properties={"value": attr}, result_types=[type_])
 
 
 def keep_if(user: Operation, condition: SSAValue, value: SSAValue, otherwise: float) -> SSAValue:
