@@ -15,7 +15,6 @@ from xdsl.printer import Printer
 from stepwell.ir import loop
 from stepwell.ir.host import LaunchOp
 from stepwell.ir.interpret import Interpretation, interpret
-
 from stepwell.lowering.analysis.accesses import extent_of
 from stepwell.lowering.analysis.costs import LAUNCH_BYTES, bytes_moved
 from stepwell.lowering.analysis.sizes import Sizes
