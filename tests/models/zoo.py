@@ -340,7 +340,7 @@ class Field(nn.Module):
         self.network = nn.Sequential(nn.Linear(27, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4))
 
     def forward(self, points: Tensor) -> Tensor:
-        angles = points[..., None] * (2.0 ** torch.arange(4) * math.pi)
+        angles = points[..., None] * (2.0 ** torch.arange(4, device=points.device) * math.pi)
         encoded = torch.cat([points, angles.sin().flatten(-2), angles.cos().flatten(-2)], -1)
         *_, density = out = self.network(encoded).unbind(-1)
         alpha = 1 - torch.exp(-F.softplus(density))
