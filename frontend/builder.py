@@ -300,6 +300,10 @@ def broadcast_sizes(first: Sequence[Expr], second: Sequence[Expr]) -> tuple[Expr
     )
 
 
+_ON_BOOLS: dict[BinaryClass, BinaryClass] = {graph.MaximumOp: graph.OrOp, graph.MinimumOp: graph.AndOp}
+"""What an extremum is where false < true."""
+
+
 class GraphBuilder:
     """Appends graph ops to a block, at the source location of the ATen op under import."""
 
@@ -424,6 +428,8 @@ class GraphBuilder:
 
     def binary(self, op: BinaryClass, lhs: Operand, rhs: Operand) -> Value:
         left, right = self.matched(*self._with_tensor(lhs, rhs, lambda: compute_type(self.element)))
+        if left.element == BOOL:
+            op = _ON_BOOLS.get(op, op)
         if not op.accepts(left.element):
             raise Declined
         return self.emit(op.make(left.ssa, right.ssa))

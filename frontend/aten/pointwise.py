@@ -63,8 +63,6 @@ _IN_RESULT_TYPE: dict[str, type[UnaryOp]] = {
     "aten.neg": graph.NegOp,
     "aten.abs": graph.AbsOp,
     "aten.relu": graph.ReluOp,
-    "aten.sign": graph.SignOp,
-    "aten.sgn": graph.SignOp,
     "aten.bitwise_not": graph.NotOp,
 }
 """Overload → op on its operand in the result's type; integers become floats where eager makes them so."""
@@ -102,6 +100,11 @@ def _test(op: type[UnaryOp]) -> Row:
 for _names, _row in ((_IN_RESULT_TYPE, _in_result_type), (_ROUNDING, _rounding), (_TESTS, _test)):
     for _name, _op in _names.items():
         imports(_name)(_row(_op))
+
+
+@imports("aten.sign", "aten.sgn")
+def sign(builder: GraphBuilder, self: Value) -> Value:
+    return self if self.element == BOOL else builder.unary(graph.SignOp, self)
 
 
 @imports("aten.signbit")
