@@ -13,8 +13,11 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 PRODUCT = "stepwell.product"
-"""Attribute of a `loop.kernel`: the `#stepwell.product` that it is laid out by."""
+"""Attribute of a `loop.kernel`: the `#stepwell.product` that it is laid out by, or LIBRARY."""
 
+
+LIBRARY = "library"
+"""Value of that attribute, as a string, of a product that the library should compute."""
 
 MEASURE = "stepwell.measure"
 """Attribute of a module: schedules will be measured, so every product that can be a kernel becomes one."""
@@ -23,13 +26,15 @@ MEASURE = "stepwell.measure"
 @dataclass(frozen=True)
 class ProductSchedule:
     """A program has a tile of the result of `rows` × `columns`, which it sums up in steps of `depth`, on so many
-    `warps`, with the factors of `stages` steps in shared memory at once."""
+    `warps`, with the factors of `stages` steps in shared memory at once. `descriptors` has the copy engine bring them,
+    which spares the warps the work; but it takes microseconds to describe the arrays to it."""
 
     rows: int
     columns: int
     depth: int
     warps: int
     stages: int
+    descriptors: bool = False
 
     @property
     def shared_bytes(self) -> int:
@@ -47,12 +52,13 @@ class ProductSchedule:
         return self.shared_bytes + self.rows * self.columns // self.parts * point_bytes
 
     def __str__(self) -> str:
-        return f"{self.rows}, {self.columns}, {self.depth}, warps = {self.warps}, stages = {self.stages}"
+        numbers = f"{self.rows}, {self.columns}, {self.depth}, warps = {self.warps}, stages = {self.stages}"
+        return f"{numbers}, descriptors" if self.descriptors else numbers
 
 
 @irdl_attr_definition
 class ProductAttr(Data[ProductSchedule]):
-    """The layout of a product: `#stepwell.product<128, 256, 64, warps = 8, stages = 4>`."""
+    """The layout of a product: `#stepwell.product<128, 256, 64, warps = 8, stages = 4, descriptors>`."""
 
     name = "stepwell.product"
 
@@ -67,11 +73,14 @@ class ProductAttr(Data[ProductSchedule]):
                     parser.parse_keyword(name)
                     parser.parse_punctuation("=")
                 numbers.append(parser.parse_integer(allow_boolean=False, allow_negative=False))
-        return ProductSchedule(*numbers)
+            described = parser.parse_optional_punctuation(",") is not None
+            if described:
+                parser.parse_keyword("descriptors")
+        return ProductSchedule(*numbers, descriptors=described)
 
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string(str(self.data))
 
 
-__all__ = ["MEASURE", "PRODUCT", "ProductAttr", "ProductSchedule"]
+__all__ = ["LIBRARY", "MEASURE", "PRODUCT", "ProductAttr", "ProductSchedule"]

@@ -20,7 +20,7 @@ from typing import Any
 from torch import fx
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Dialect
 from xdsl.universe import Universe
 
@@ -36,11 +36,13 @@ from ..ir import host, plugins, tile
 from ..ir.errors import BackendError, OptionError
 from ..ir.graph.attributes import Argument, Arguments, ArgumentsAttr, OperandRef
 from ..ir.locations import source_lines
+from ..ir.product_schedule import MEASURE
 from ..ir.target import TARGET, Target, TargetAttr, target_of
 from ..lowering.pipelines import CPU, GPU, PASSES, Stage, make_pass
 from ..lowering.pipelines import run as run_pipeline
 from .config import ExtraPass, Settings
 from .cuda_machine import CudaMachine
+from .cuda_tuning import TUNED_AFTER, tune_products
 from .memory import POOL
 from .observers import CompiledGraph, CompiledKernel, Dump, Recorder, ir_text
 from .plan import BoxedCall, Plan, PlanWriter
@@ -87,6 +89,13 @@ class Compilation:
             self.gpu = CudaMachine(imported.device, self.settings, objects_for(self.settings))
         target = machine(self.settings) if self.gpu is None else self.gpu.target()
         imported.module.attributes[TARGET] = TargetAttr(target)
+        if self.tunes:
+            imported.module.attributes[MEASURE] = UnitAttr()
+
+    @property
+    def tunes(self) -> bool:
+        """Whether products are timed before one of several ways to compute them is taken."""
+        return self.gpu is not None and self.settings.mode == "max-autotune"
 
     def lower(
         self, module: ModuleOp, before: Callable[[str], None], after: Callable[[str, ModuleOp], None] | None
@@ -145,6 +154,9 @@ class Compilation:
 
     def record(self, stage: str, module: ModuleOp) -> None:
         self.check(module)
+        if self.gpu is not None and self.tunes and stage == TUNED_AFTER:
+            self.begin("tune")
+            tune_products(module, self.gpu, make_context)
         for recorder in self.recorders:
             recorder.after(self.name, stage, module)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...ir import loop, tile
@@ -17,7 +18,7 @@ from ...ir.errors import LoweringError
 from ...ir.expr import ZERO, Expr, ceildiv, const, delinearize, dim, floordiv, minimum, mod
 from ...ir.product_schedule import ProductSchedule
 from ...ir.target import Target
-from ...ir.tile.ops import INDEX
+from ...ir.tile.ops import DESCRIPTORS, INDEX
 from ..analysis.contractions import Contraction
 from ..schedule.product_plan import GROUP, Array, ProductPlan, array_of, plan_product
 from .grid_builder import Axis, GridBuilder, Run
@@ -214,6 +215,12 @@ class ProductConverter(GridConverter):
         for op in ops_before(self.contraction.nest):
             nests.op(op)
         nests.emit(program)
+
+    def convert(self) -> tuple[tile.KernelOp, tuple[str, ...]]:
+        made, symbols = super().convert()
+        if self.schedule.descriptors:
+            made.attributes[DESCRIPTORS] = UnitAttr()
+        return made, symbols
 
 
 __all__ = ["ProductConverter"]

@@ -1,10 +1,9 @@
 """`convert-tile-to-tt`: makes every `tile.kernel` a `tt.func` that Triton compiles.
 
-A function takes the arguments of its kernel: pointers for buffers, i32 for symbols whose range fits, else i64. A
-kernel with a table of errors takes one more pointer, to an i64 that is 0: a failing lane stores its code there in the
-upper 8 bits, and its value in the lower 56. How to launch it is said by discardable attributes, `stepwell.num_warps`,
-`stepwell.num_stages`, `stepwell.grid` (a map of the symbols to the number of programs) and `stepwell.symbols`; a second
-function, for unaligned addresses, is named by `stepwell.unaligned` where promises concern more than speed.
+A function takes the arguments of its kernel: pointers for buffers, i32 for symbols whose range fits, else i64. A kernel
+with a table of errors takes one more pointer, to an i64 that is 0: a failing lane stores its code in the upper 8 bits,
+its value in the lower 56. How to launch it is said by discardable attributes: `stepwell.num_warps` and `num_stages`,
+`grid` (a map of the symbols to programs), `symbols`, and `unaligned`: the function for addresses without promises.
 """
 
 from __future__ import annotations
@@ -23,10 +22,11 @@ from xdsl.rewriter import Rewriter
 from ...ir import tile, tt
 from ...ir.expr import ZERO, Expr
 from ...ir.shapes import SYMBOLS, SymbolRange
-from ...ir.tile.ops import INDEX_BITS, STAGES, WARPS, BlockAccessOp
+from ...ir.tile.ops import DESCRIPTORS, INDEX_BITS, STAGES, WARPS, BlockAccessOp
 from ...ir.tt.ops import DIVISIBILITY, ERROR_SHIFT, ERRORS, GRID, UNALIGNED, element_of, pointer_type, shape_of
 from .tt_arith import ARITHMETIC, compare, unsupported
 from .tt_builder import argument_type
+from .tt_error_function import ERROR_FUNCTION, rounds_products
 from .tt_products import (
     PRODUCTS,
     ProductBuilder,
@@ -67,6 +67,7 @@ class FunctionConverter:
     def __init__(self, kernel: tile.KernelOp, *, aligned: bool = True):
         self.kernel = kernel
         self.aligned = aligned
+        self.describes = aligned and DESCRIPTORS in kernel.attributes
         self.errors = kernel.error_table
 
     def convert(self) -> tt.FuncOp:
@@ -114,7 +115,8 @@ class FunctionConverter:
         builder.stages = number(kernel, STAGES)
         builder.grid = kernel.grid_size
         builder.slot = made.block.args[-1] if self.errors else None
-        builder.describes = self.aligned
+        builder.describes = self.describes
+        builder.rounds_products = rounds_products(kernel)
         for op in boxes_of(kernel):
             if described(builder, op):
                 describe(builder, op)  # before any loop
@@ -314,6 +316,7 @@ def _emit_nothing(b: KernelBuilder, op: tile.PrefetchOp) -> None:
 EMITTERS: dict[type[Operation], Callable[[KernelBuilder, Any], None]] = {
     **ARITHMETIC,
     **PRODUCTS,
+    **ERROR_FUNCTION,
     tile.ProgramIdOp: _emit_program,
     tile.GridSizeOp: _emit_grid_size,
     tile.ChooseOp: _emit_choose,
@@ -340,9 +343,10 @@ class ConvertTileToTriton(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [inner for inner in op.body.block.ops if isinstance(inner, tile.KernelOp)]:
-            made = FunctionConverter(kernel).convert()
+            converter = FunctionConverter(kernel)
+            made = converter.convert()
             op.body.block.insert_op_before(made, kernel)
-            if any(is_describable(box) for box in boxes_of(kernel)):
+            if converter.describes and any(is_describable(box) for box in boxes_of(kernel)):
                 op.body.block.insert_op_before(unaligned(kernel, made), kernel)
             Rewriter.erase_op(kernel)
 

@@ -24,9 +24,11 @@ MOST_LANES, MOST_DIMS = 256, 5
 
 
 class ProductBuilder(TritonBuilder):
-    """A builder for kernels with boxes. `describes` says whether addresses are aligned, so that descriptors serve."""
+    """A builder for kernels of products. `describes` says whether addresses are aligned, so that descriptors serve,
+    `rounds_products` whether there are products, and all that is made of them is rounded to narrow floats."""
 
-    describes = True
+    describes = False
+    rounds_products = False
 
 
 def boxes_of(kernel: tile.KernelOp) -> Iterator[tile.BoxOp]:

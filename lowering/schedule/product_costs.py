@@ -1,6 +1,6 @@
 """How long a product of matrices takes on a GPU under each schedule, and whether a library would take less.
 
-Rates are those of an H200, of which each multiprocessor has its share; they were fitted to measured products.
+Numbers were fitted to products that an H200 computed, of whose rate each multiprocessor has its share.
 """
 
 from __future__ import annotations
@@ -16,11 +16,8 @@ CORE_RATE = 7.5e12
 BANDWIDTH = 3.6e12
 """Bytes a second from memory."""
 
-START_SECONDS = 1e-6
-"""What it takes until the first factors are there."""
-
-FINISH_SECONDS = 1.5e-6 / (128 * 256)
-"""What it takes to hand out one element of the last tile."""
+START_SECONDS = {False: 3.9e-6, True: 7e-6}
+"""What a launch takes besides its steps: without descriptors, and with them, which every program makes first."""
 
 LIBRARY_SECONDS = 6e-6
 """What a call of the library takes more than a launch beside others: arguments, the choice of a kernel, a call from
@@ -42,14 +39,14 @@ MARGIN = 1 << 10
 """Bytes of shared memory that barriers and small conversions take."""
 
 EFFICIENCY: dict[ProductSchedule, float] = {
-    ProductSchedule(128, 256, 64, warps=8, stages=4): 0.84,
-    ProductSchedule(128, 256, 64, warps=8, stages=3): 0.82,
-    ProductSchedule(128, 128, 64, warps=4, stages=4): 0.76,
-    ProductSchedule(128, 128, 64, warps=8, stages=4): 0.74,
-    ProductSchedule(128, 128, 64, warps=4, stages=3): 0.76,
-    ProductSchedule(64, 128, 64, warps=4, stages=4): 0.60,
+    ProductSchedule(128, 256, 64, warps=8, stages=4, descriptors=True): 0.84,
+    ProductSchedule(128, 256, 64, warps=8, stages=3, descriptors=True): 0.84,
+    ProductSchedule(128, 128, 64, warps=4, stages=3, descriptors=True): 0.80,
+    ProductSchedule(128, 128, 64, warps=8, stages=4): 0.80,
+    ProductSchedule(64, 256, 64, warps=4, stages=4): 0.75,
+    ProductSchedule(64, 128, 64, warps=4, stages=4): 0.70,
     ProductSchedule(128, 64, 64, warps=4, stages=4): 0.60,
-    ProductSchedule(64, 64, 64, warps=4, stages=5): 0.40,
+    ProductSchedule(64, 64, 64, warps=4, stages=5): 0.45,
 }
 """Schedule → its share of the matrix units' rate once it runs. The order is that of preference at a tie."""
 
@@ -80,8 +77,7 @@ def seconds(size: ProductSize, schedule: ProductSchedule, target: Target) -> flo
     steps = -(-tiles // target.cores) * -(-size.depth // schedule.depth)
     operations = 2.0 * schedule.rows * schedule.columns * schedule.depth
     step = operations / (CORE_RATE * EFFICIENCY.get(schedule, min(EFFICIENCY.values())))
-    finish = FINISH_SECONDS * schedule.rows * schedule.columns
-    return max(steps * step, size.bytes / BANDWIDTH) + START_SECONDS + finish
+    return max(steps * step, size.bytes / BANDWIDTH) + START_SECONDS[schedule.descriptors]
 
 
 def candidates(point_bytes: int, target: Target) -> list[ProductSchedule]:
@@ -99,7 +95,7 @@ def best_schedule(size: ProductSize, target: Target, point_bytes: int = 2) -> Pr
 def library_seconds(size: ProductSize, target: Target) -> float:
     """What a library takes, with all that a call of it costs."""
     rate = LIBRARY_SHARE * CORE_RATE * target.cores
-    return max(size.operations / rate, size.bytes / BANDWIDTH) + START_SECONDS + LIBRARY_SECONDS
+    return max(size.operations / rate, size.bytes / BANDWIDTH) + START_SECONDS[False] + LIBRARY_SECONDS
 
 
 def is_ours(size: ProductSize, target: Target) -> bool:

@@ -6,6 +6,7 @@ module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128
 // 512 tiles: a program takes several, and goes down 8 rows of tiles before the next column.
 // CHECK-LABEL: tile.kernel @several_tiles_0
 // CHECK-SAME: grid (132) attributes {stepwell.num_warps = 8 : i32, stepwell.num_stages = 4 : i32
+// CHECK-SAME: stepwell.descriptors
 // CHECK: [[PROGRAM:%\w+]] = tile.program_id : index
 // CHECK-NEXT: tile.for [[N:%\w+]] = [0] to [{{.*}}] step 1 {
 // CHECK: [[TILE:%\w+]] = tile.index [[[N]] * 132 + [[PROGRAM]]] : index
@@ -22,7 +23,7 @@ module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128
 // CHECK: [[H:%\w+]] = arith.truncf [[HIGH]]
 // CHECK-NEXT: tile.store_box [[H]], %{{.*}}[[[ROW]] * 128, [[COLUMN]] * 256 + 128] of (4096, 4096) strides (4096, 1) : vector<128x128xbf16>
 func.func @main(%x: tensor<4096x1024xbf16>, %w: tensor<4096x1024xbf16>) -> tensor<4096x4096xbf16> {
-  %z = loop.kernel "several_tiles" outs(%o : memref<4096x4096xbf16>) -> tensor<4096x4096xbf16> attributes {stepwell.product = #stepwell.product<128, 256, 64, warps = 8, stages = 4>} {
+  %z = loop.kernel "several_tiles" outs(%o : memref<4096x4096xbf16>) -> tensor<4096x4096xbf16> attributes {stepwell.product = #stepwell.product<128, 256, 64, warps = 8, stages = 4, descriptors>} {
     loop.parallel (%i, %j) to (4096, 4096) {
       %s = loop.reduce (%k) to (1024) [add] -> f32 {
         %a = loop.read %x[%i, %k] : tensor<4096x1024xbf16>

@@ -21,7 +21,7 @@
 // CHECK-NOT: tensordesc
 // CHECK: "tt.dot"
 // CHECK: "tt.store"
-tile.kernel @k(%x : memref<?xbf16>, %y : memref<?xbf16>, %o : memref<?xbf16>) grid (2) attributes {stepwell.num_warps = 4 : i32, stepwell.num_stages = 3 : i32, stepwell.index_bits = 32 : i32} {
+tile.kernel @k(%x : memref<?xbf16>, %y : memref<?xbf16>, %o : memref<?xbf16>) grid (2) attributes {stepwell.descriptors, stepwell.num_warps = 4 : i32, stepwell.num_stages = 3 : i32, stepwell.index_bits = 32 : i32} {
   %p = tile.program_id : index
   %f = arith.constant 0.0 : f32
   %z = tile.broadcast %f dims [] : f32 -> vector<128x64xf32>
@@ -48,7 +48,7 @@ tile.kernel @k(%x : memref<?xbf16>, %y : memref<?xbf16>, %o : memref<?xbf16>) gr
 // CHECK-LABEL: sym_name = "ragged_unaligned"
 // CHECK: "tt.cmpi"(%{{.*}}) <{predicate = 2 : i64}> : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
 // CHECK: "tt.load"(%{{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1>}>
-tile.kernel @ragged(%x : memref<?xbf16>, %o : memref<?xbf16>) grid (2) attributes {stepwell.index_bits = 32 : i32} {
+tile.kernel @ragged(%x : memref<?xbf16>, %o : memref<?xbf16>) grid (2) attributes {stepwell.descriptors, stepwell.index_bits = 32 : i32} {
   %p = tile.program_id : index
   %a = tile.load_box %x[%p, 0, 0] of (2, 50, 64) strides (3200, 64, 1) from (64) : memref<?xbf16> -> vector<64x64xbf16>
   tile.store %a, %o[%p * 4096] strides (64, 1) : vector<64x64xbf16>, memref<?xbf16>

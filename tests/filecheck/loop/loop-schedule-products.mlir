@@ -4,13 +4,13 @@
 
 module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
 // CHECK-LABEL: @large
-// CHECK: loop.kernel "matmul" {{.*}} attributes {stepwell.product = #stepwell.product<128, 256, 64, warps = 8, stages = 4>}
-func.func @large(%x: tensor<4096x1024xbf16>, %y: tensor<1024x4096xbf16>) -> tensor<4096x4096xbf16> {
+// CHECK: loop.kernel "matmul" {{.*}} attributes {stepwell.product = #stepwell.product<128, 256, 64, warps = 8, stages = 4, descriptors>}
+func.func @large(%x: tensor<4096x4096xbf16>, %y: tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16> {
   %z = loop.kernel "matmul" outs(%o : memref<4096x4096xbf16>) -> tensor<4096x4096xbf16> {
     loop.parallel (%i, %j) to (4096, 4096) {
-      %s = loop.reduce (%k) to (1024) [add] -> f32 {
-        %a = loop.read %x[%i, %k] : tensor<4096x1024xbf16>
-        %b = loop.read %y[%k, %j] : tensor<1024x4096xbf16>
+      %s = loop.reduce (%k) to (4096) [add] -> f32 {
+        %a = loop.read %x[%i, %k] : tensor<4096x4096xbf16>
+        %b = loop.read %y[%k, %j] : tensor<4096x4096xbf16>
         %c = arith.extf %a : bf16 to f32
         %d = arith.extf %b : bf16 to f32
         %p = arith.mulf %c, %d : f32

@@ -1,0 +1,136 @@
+"""Products of matrices, laid out for a GPU under every schedule and on every layout of their factors, against torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.parser import Parser
+
+from stepwell.ir import loop, tile, tt
+from stepwell.ir.product_schedule import LIBRARY, PRODUCT, ProductAttr, ProductSchedule
+from stepwell.ir.tt.ops import UNALIGNED
+from stepwell.tests.interpreters.lowered_triton import TO_TRITON, context, lower
+from stepwell.tests.interpreters.support import eager_extern, run, to_tensor
+
+SCHEDULES = [
+    ProductSchedule(32, 32, 32, warps=4, stages=2),
+    ProductSchedule(16, 64, 16, warps=1, stages=3, descriptors=True),
+]
+
+LAYOUTS = {"rows": "({1}, 1)", "columns": "(1, {0})"}
+"""Name → the strides of a matrix of {0} × {1}."""
+
+
+def matrix(rows: int, columns: int, layout: str) -> str:
+    strides = LAYOUTS[layout].format(rows, columns)
+    return f"tensor<{rows}x{columns}xbf16, #stepwell.layout<({rows}, {columns}), {strides}>>"
+
+
+def program(left: str, right: str) -> str:
+    """relu(x @ y + b), of sizes that no tile divides, and the product before it."""
+    x, y = matrix(40, 24, left), matrix(24, 72, right)
+    out = "tensor<40x72xbf16>"
+    return f"""
+func.func @main(%x: {x}, %y: {y}, %b: tensor<72xbf16>) -> ({out}, {out}) {{
+  %m = graph.matmul %x, %y, %b : ({x}, {y}, tensor<72xbf16>) -> {out}
+  %r = graph.relu %m : {out}
+  func.return %r, %m : {out}, {out}
+}}
+"""
+
+
+def lowered(text: str, choice: ProductAttr | StringAttr | None = None) -> ModuleOp:
+    module = Parser(context(), text).parse_module()
+    lower(module, "convert-graph-to-loop", "loop-fuse-nests", "loop-shrink-locals", "loop-simplify")
+    kernels = [op for op in module.walk() if isinstance(op, loop.KernelOp)]
+    assert len(kernels) == 1
+    if choice is not None:
+        kernels[0].attributes[PRODUCT] = choice
+    lower(module, "loop-call-products", "loop-schedule-products", *TO_TRITON)
+    assert not any(isinstance(op, tile.KernelOp) for op in module.walk())
+    return module
+
+
+def inputs() -> list[Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(shape, generator=generator).bfloat16() for shape in ((40, 24), (24, 72), (72,))]
+
+
+def check(module: ModuleOp) -> None:
+    x, y, b = inputs()
+    found = run(module, x, y, b, extern=eager_extern)
+    product = (x.float() @ y.float() + b.float()).bfloat16()
+    for one, wanted in zip(found, (product.relu(), product), strict=True):
+        torch.testing.assert_close(to_tensor(one), wanted, rtol=2**-7, atol=1e-3)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+@pytest.mark.parametrize("right", LAYOUTS)
+@pytest.mark.parametrize("left", LAYOUTS)
+def test_a_product_and_what_follows_it(left: str, right: str, schedule: ProductSchedule) -> None:
+    module = lowered(program(left, right), ProductAttr(schedule))
+    loads = [op for op in module.walk() if isinstance(op, tt.DescriptorLoadOp)]
+    assert len(loads) == (2 if schedule.descriptors else 0)
+    check(module)
+
+
+def test_the_function_for_unaligned_addresses_computes_the_same() -> None:
+    module = lowered(program("rows", "columns"), ProductAttr(SCHEDULES[1]))
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, tt.FuncOp)}
+    (aligned,) = [op for op in functions.values() if UNALIGNED in op.attributes]
+    name = aligned.attributes[UNALIGNED]
+    assert isinstance(name, StringAttr)
+    plain = functions[name.data]
+    assert plain.arg_attrs is not None
+    assert not any(known.data for known in plain.arg_attrs)
+    plain.properties["sym_name"] = aligned.sym_name
+    aligned.detach()
+    check(module)
+
+
+def test_a_product_that_the_library_computes() -> None:
+    module = lowered(program("rows", "rows"), StringAttr(LIBRARY))
+    assert not any(isinstance(op, tt.DotOp) for op in module.walk())
+    check(module)
+
+
+def test_gelu_behind_a_product_is_as_exact_as_its_rounding() -> None:
+    """Of numbers between -8 and 8, times 1."""
+    text = """
+func.func @main(%x: tensor<128x16xbf16>, %y: tensor<16x16xbf16>) -> tensor<128x16xbf16> {
+  %z = loop.kernel "gelu" outs(%o : memref<128x16xbf16>) -> tensor<128x16xbf16> attributes {stepwell.product = #stepwell.product<64, 16, 16, warps = 4, stages = 2>} {
+    loop.parallel (%i, %j) to (128, 16) {
+      %s = loop.reduce (%k) to (16) [add] -> f32 {
+        %a = loop.read %x[%i, %k] : tensor<128x16xbf16>
+        %b = loop.read %y[%k, %j] : tensor<16x16xbf16>
+        %c = arith.extf %a : bf16 to f32
+        %d = arith.extf %b : bf16 to f32
+        %p = arith.mulf %c, %d : f32
+        loop.yield %p : f32
+      }
+      %one = arith.constant 1.0 : f32
+      %half = arith.constant 0.5 : f32
+      %root = arith.constant 0.70710678 : f32
+      %u = arith.mulf %s, %root : f32
+      %e = math.erf %u : f32
+      %t = arith.addf %e, %one : f32
+      %h = arith.mulf %s, %half : f32
+      %g = arith.mulf %h, %t : f32
+      %r = arith.truncf %g : f32 to bf16
+      loop.write %r, %o[%i, %j] : memref<128x16xbf16>
+    }
+  }
+  func.return %z : tensor<128x16xbf16>
+}
+"""  # noqa: E501
+    module = Parser(context(), text).parse_module()
+    lower(module, *TO_TRITON)
+    assert not any(isinstance(op, tt.ExternElementwiseOp) for op in module.walk())
+    x = torch.linspace(-8, 8, 2048).bfloat16().view(128, 16)
+    (found,) = run(module, x, torch.eye(16).bfloat16())
+    exact = torch.nn.functional.gelu(x.double())
+    error, eager = (value.double().sub(exact).abs() for value in (to_tensor(found), torch.nn.functional.gelu(x)))
+    assert (error <= eager + 0.01 * exact.abs() + 1e-9).all()
+    assert error.norm() <= 1.01 * eager.norm()
