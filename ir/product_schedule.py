@@ -76,7 +76,8 @@ class ProductAttr(Data[ProductSchedule]):
             described = parser.parse_optional_punctuation(",") is not None
             if described:
                 parser.parse_keyword("descriptors")
-        return ProductSchedule(*numbers, descriptors=described)
+        rows, columns, depth, warps, stages = numbers
+        return ProductSchedule(rows, columns, depth, warps, stages, described)
 
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():

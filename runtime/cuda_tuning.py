@@ -159,7 +159,7 @@ def seconds(call: Callable[[], Sequence[object]]) -> float:
         graph.replay()
         end.record()
         end.synchronize()
-        samples.append(start.elapsed_time(end) / 1e3 / CALLS)
+        samples.append(float(start.elapsed_time(end)) / 1e3 / CALLS)
     return median(samples)
 
 

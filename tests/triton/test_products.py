@@ -1,0 +1,52 @@
+"""Products of matrices compile to wgmma for an H100, without spilling, whoever brings their factors."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from xdsl.parser import Parser
+
+from stepwell.backends.triton.compiler import compile_kernels
+from stepwell.ir import loop, tt
+from stepwell.ir.product_schedule import PRODUCT, ProductAttr, ProductSchedule
+from stepwell.tests.interpreters.lowered_triton import TO_TRITON, context, lower
+from stepwell.tests.triton.test_compile import SHARED_LIMIT, inspected, job
+
+PROGRAM = """
+func.func @main(%x: tensor<4096x1024xbf16>, %y: tensor<1024x4096xbf16>, %b: tensor<4096xbf16>, %r: tensor<4096x4096xbf16>)
+    -> tensor<4096x4096xbf16> {
+  %m = graph.matmul %x, %y, %b : (tensor<4096x1024xbf16>, tensor<1024x4096xbf16>, tensor<4096xbf16>) -> tensor<4096x4096xbf16>
+  %s = graph.relu %m : tensor<4096x4096xbf16>
+  %z = graph.add %s, %r : (tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>
+  func.return %z : tensor<4096x4096xbf16>
+}
+"""  # noqa: E501
+
+FUSED = ("convert-graph-to-loop", "loop-fuse-producers", "loop-fuse-nests", "loop-shrink-locals", "loop-simplify")
+
+SCHEDULES = {
+    "descriptors": ProductSchedule(128, 256, 64, warps=8, stages=3, descriptors=True),
+    "copies": ProductSchedule(128, 128, 64, warps=8, stages=4),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_product_and_what_follows_it(name: str, tmp_path: Path) -> None:
+    module = Parser(context(), PROGRAM).parse_module()
+    lower(module, *FUSED)
+    (kernel,) = [op for op in module.walk() if isinstance(op, loop.KernelOp)]
+    kernel.attributes[PRODUCT] = ProductAttr(SCHEDULES[name])
+    lower(module, *TO_TRITON)
+    function = next(op for op in module.body.block.ops if isinstance(op, tt.FuncOp))
+    (cubin,) = compile_kernels([job(function)])
+    assert cubin.shared <= SHARED_LIMIT
+    usage = re.search(r"STACK:(\d+).*LOCAL:(\d+)", inspected(cubin, "-res-usage", tmp_path))
+    assert usage is not None
+    assert usage.groups() == ("0", "0")
+    code = inspected(cubin, "-sass", tmp_path)
+    assert re.findall(r"\bHGMMA\b", code)
+    assert not re.findall(r"\bHMMA\b", code)
+    assert bool(re.findall(r"\bUTMALDG\b", code)) == SCHEDULES[name].descriptors
+    assert bool(re.findall(r"\bLDGSTS\b", code)) != SCHEDULES[name].descriptors
