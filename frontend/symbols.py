@@ -18,6 +18,7 @@ from torch.utils._sympy import functions
 from ..ir.errors import FrontendError
 from ..ir.expr import (
     ONE,
+    ZERO,
     Atom,
     Domain,
     Expr,
@@ -110,6 +111,10 @@ _RULES: dict[str, Rule] = {
 }
 """sympy class → expression of its translated arguments; divisors are positive. Floats are translated where they are
 whole numbers, so that rounding them changes nothing."""
+
+
+_ROUNDED_QUOTIENTS: dict[str, Rule] = {"TruncToInt": floordiv, "FloorToInt": floordiv, "CeilToInt": ceildiv}
+"""sympy class → the integer that it makes of a quotient of two integers that are not negative."""
 
 
 def _unknown(what: object) -> FrontendError:
@@ -239,10 +244,20 @@ class SymbolTable:
         if expr.is_Mul and any(factor.is_Rational and not factor.is_Integer for factor in expr.args):
             numerator, denominator = sympy.fraction(expr)
             return floordiv(self.translate(numerator), self.translate(denominator))
-        rule = _RULES.get(type(expr).__name__)
+        name, inner = type(expr).__name__, expr.args[0] if expr.args else None
+        if name in _ROUNDED_QUOTIENTS and type(inner).__name__ == "IntTrueDiv":
+            return self._rounded_quotient(_ROUNDED_QUOTIENTS[name], inner)
+        rule = _RULES.get(name)
         if rule is None:
             raise _unknown(expr)
         return rule(*map(self.translate, expr.args))
+
+    def _rounded_quotient(self, rule: Rule, quotient: Any) -> Expr:
+        """`int(a / b)` for sizes, whose float quotient is exact enough to be rounded as the true one is."""
+        dividend, divisor = map(self.translate, quotient.args)
+        if not self.domain.is_nonnegative(dividend) or not self.domain.is_less(ZERO, divisor):
+            raise _unknown(quotient)
+        return rule(dividend, divisor)
 
     def _piecewise(self, expr: Any) -> Expr:
         """The first case whose condition holds; the last one needs none."""

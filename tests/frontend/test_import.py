@@ -323,6 +323,15 @@ def test_a_number_that_depends_on_sizes_is_computed() -> None:
     torch.testing.assert_close(evaluate(imported, [torch.ones(7)])[0], function(torch.ones(7)))
 
 
+def test_rounded_quotients_of_sizes_are_sizes() -> None:
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        return x[: torch.sym_int(x.shape[0] / 3)] + 1, x.new_zeros(math.ceil(x.shape[0] / 4))
+
+    imported = import_function(function, torch.ones(6), dynamic=True)
+    for found, expected in zip(evaluate(imported, [torch.ones(11)]), function(torch.ones(11)), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
 def test_foreach_ops_are_lists_of_pointwise_ops() -> None:
     def function(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         sums = torch._foreach_add([x, y], [y, x], alpha=2)
