@@ -761,7 +761,7 @@ def programs(draw: DrawFn, most: int = 18, exact_functions: bool = True) -> Prog
     return grown(Drawn(draw), most, exact_functions)
 
 
-def rolled_program(seed: int, most: int = 14, exact_functions: bool = True) -> Program:
+def rolled_program(seed: int, most: int = 16, exact_functions: bool = True) -> Program:
     """The program of a seed, without what hypothesis needs to shrink it: several times as fast."""
     return grown(Rolled(seed), most, exact_functions)
 

@@ -277,7 +277,7 @@ def examine(log: Log, seed: int, batch: Tally) -> None:
         log.add_finding(seed, examination.step, f"{type(error).__name__}: {str(error)[:500]}")
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        log.running.unlink()
+        log.running.unlink(missing_ok=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -286,8 +286,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--log", type=Path, required=True, help="the file to go on with")
     options = parser.parse_args(arguments)
     log = Log(options.log)
-    log.note_death()
-    search(log, options.count)
+    if options.count > log.next:  # else this only reports, maybe while another process searches
+        log.note_death()
+        search(log, options.count)
     print(log)
 
 
