@@ -516,8 +516,8 @@ class Domain:
         is `x floordiv n`, the remainder `(x mod n) * u + r`."""
         if not divisor.is_constant or divisor.constant <= 1:
             return None
-        units = {math.gcd(divisor.constant, coefficient) for coefficient in _coefficients(value)} - {1, divisor.constant}
-        for unit in sorted(units, reverse=True):
+        units = {math.gcd(divisor.constant, coefficient) for coefficient in _coefficients(value)}
+        for unit in sorted(units - {1, divisor.constant}, reverse=True):
             whole, rest = split_by(value, const(unit))
             if self.is_nonnegative(rest) and self.is_less(rest, const(unit)):
                 return unit, whole, const(divisor.constant // unit), rest
