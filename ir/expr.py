@@ -326,8 +326,10 @@ def exact_quotient(expr: Expr, divisor: Expr) -> Expr | None:
 
 
 def floordiv(first: ExprLike, second: ExprLike) -> Expr:
-    """First floor-divided by second; second is positive."""
+    """First floor-divided by second; second is positive, or 0 in an empty space, where any value will do."""
     first, second = as_expr(first), as_expr(second)
+    if second == ZERO:
+        return ZERO
     if second == ONE:
         return first
     quotient, rest = split_by(first, second)
@@ -364,8 +366,10 @@ def ceildiv(first: ExprLike, second: ExprLike) -> Expr:
 
 
 def mod(first: ExprLike, second: ExprLike) -> Expr:
-    """First modulo second with the sign of second, which is positive."""
+    """First modulo second with the sign of second, which is positive, or 0 in an empty space: see `floordiv`."""
     first, second = as_expr(first), as_expr(second)
+    if second == ZERO:
+        return ZERO
     rest = split_by(first, second)[1]
     if rest.is_constant and second.is_constant:
         return const(rest.constant % second.constant)

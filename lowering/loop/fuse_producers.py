@@ -26,6 +26,7 @@ from xdsl.passes import ModulePass
 
 from ...ir import loop
 from ...ir.loop.ops import INDEX, AccessOp
+from ...ir.shapes import sizes_of
 from ..analysis import costs
 from ..analysis.accesses import guard_of, index_operands, substitute_indices
 from ..analysis.kernels import Kernel, functions_with_kernels
@@ -159,6 +160,14 @@ class Fuser:
         return 0
 
 
+def is_seed(read: loop.ReadOp) -> bool:
+    """Whether a read is of one number that is there in any case, and only seeds generators: they take one seed for all
+    lanes, so that no guard may make it vary."""
+    places = zip(read.map.results, sizes_of(read.source.type), strict=True)
+    exists = all(place.is_constant and size.is_constant and place.constant < size.constant for place, size in places)
+    return exists and all(isinstance(use.operation, loop.PhiloxOp) for use in read.result.uses)
+
+
 def _without_repetition(reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> list[tuple[loop.ReadOp, Kernel]]:
     """Lets one read of a block serve all others of the same element in it."""
     kept: dict[object, tuple[loop.ReadOp, Kernel]] = {}
@@ -216,7 +225,7 @@ class _Inliner:
         self.read.result.replace_all_uses_with(value)
 
     def place(self, op: Operation, move: bool) -> None:
-        if isinstance(op, loop.ReadOp) and self.guard is not None:
+        if isinstance(op, loop.ReadOp) and self.guard is not None and not is_seed(op):
             self.values[op.result] = self.guarded(op, self.guard[0])
             return
         if not isinstance(op, AccessOp):

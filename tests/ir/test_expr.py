@@ -115,3 +115,7 @@ def test_splitting_and_joining_an_index_is_nothing() -> None:
 
 def test_text_is_readable() -> None:
     assert str(ceildiv(symbol("s0"), 16) * dim(1) - 3) == "d1 * (s0 ceildiv 16) - 3"
+
+
+def test_nothing_is_divided_by_an_extent_of_zero() -> None:
+    assert floordiv(const(3), 0) == mod(const(3), 0) == mod(dim(0), 0) == const(0)

@@ -70,6 +70,15 @@ COUNTEREXAMPLES = (
              : (tensor<5x1x3xui8, #stepwell.layout<(5, 1, 3), (3, 15, 1)>>, tensor<i64>) -> tensor<5x1xui8>""",
         (np.arange(15, dtype="u1").reshape(1, 5, 3) + 200, np.array(2)),
     ),
+    Counterexample(
+        "random_numbers_in_a_slice",  # the guard made a seed of each lane's own
+        "(%s: tensor<i64>) -> tensor<8xi32>",
+        """%z = graph.full i32<0> : tensor<8xi32>
+           %a = graph.random %s stream 1 : (tensor<i64>) -> tensor<8xi32>
+           %v = graph.slice %a from (2) step (1) : (tensor<8xi32>) -> tensor<6xi32>
+           %r = graph.insert_slice %z, %v from (2) step (1) : (tensor<8xi32>, tensor<6xi32>) -> tensor<8xi32>""",
+        (np.array(7),),
+    ),
 )
 
 STAGES = (
