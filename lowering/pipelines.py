@@ -173,6 +173,9 @@ def stage_of(added: ModulePass) -> str:
             expected=f"a name that begins with one of {', '.join(_STAGE_OF_LEVEL)}, or an attribute `stage`",
             got="neither",
         )
+    known = dict.fromkeys(name for pipeline in (CPU, GPU) for name, _ in pipeline)
+    if stage not in known:
+        raise LoweringError(f"pass {added.name}", expected=f"a stage of {', '.join(known)}", got=repr(stage))
     return str(stage)
 
 
@@ -202,9 +205,17 @@ def instances(
     pipeline: Sequence[Stage] = CPU, extra: Sequence[str | ModulePass] = ()
 ) -> Iterator[tuple[str, list[ModulePass]]]:
     """Each stage with its passes, further passes after its own."""
-    added = [make_pass(item) if isinstance(item, str) else item for item in extra]
+    added = further(extra)
     for stage, names in pipeline:
         yield stage, [*map(make_pass, names), *(item for item in added if stage_of(item) == stage)]
+
+
+def further(extra: Sequence[str | ModulePass]) -> list[ModulePass]:
+    """Further passes, those given by name made; raises LoweringError for a name or a stage that does not exist."""
+    added = [make_pass(item) if isinstance(item, str) else item for item in extra]
+    for item in added:
+        stage_of(item)
+    return added
 
 
 def names_after(stage: str, pipeline: Sequence[Stage]) -> list[str]:

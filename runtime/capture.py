@@ -41,7 +41,13 @@ def run_backward(result: Any) -> list[Tensor | None]:
     leaves = _leaves({root.grad_fn for root in roots})
     if not leaves:
         return []
-    return [*torch.autograd.grad(roots, leaves, [torch.ones_like(root) for root in roots], allow_unused=True)]
+    return [*torch.autograd.grad(roots, leaves, [_tangent(root) for root in roots], allow_unused=True)]
+
+
+def _tangent(root: Tensor) -> Tensor:
+    """Numbers that differ from each other: of equal ones, the gradient of a softmax or norm is nothing but rounding."""
+    count = torch.arange(root.numel(), dtype=torch.float64, device=root.device)
+    return (count + 1).cos().to(root.dtype).view(root.shape)
 
 
 def _leaves(nodes: set[Any]) -> list[Tensor]:

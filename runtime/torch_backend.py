@@ -11,6 +11,7 @@ from torch import Tensor, fx
 
 from ..frontend.autograd import stepwell_backend
 from ..ir.errors import BackendError
+from ..lowering.pipelines import further
 from .compiler import GraphCompiler, collector_paused, warm_up
 from .config import Settings, config
 from .observers import Recorder
@@ -32,9 +33,11 @@ def stepwell(
 
     `mode` is one of torch's: "default", "reduce-overhead", "max-autotune". The second replays CUDA graphs; otherwise
     all give the same code. `options` are knobs of `stepwell.config` for this compile; an unknown one raises
-    OptionError, which lists all.
+    OptionError, which lists all, and an unknown pass or stage LoweringError.
     """
-    return compile_captured(gm, example_inputs, config.with_options(options, mode))
+    settings = config.with_options(options, mode)
+    further(settings.passes)  # asked for by name: a mistake there must not end as a graph that runs eagerly
+    return compile_captured(gm, example_inputs, settings)
 
 
 def compile_captured(

@@ -88,6 +88,12 @@ def test_a_right_program_has_no_fault() -> None:
     assert bisect(program, *inputs()) == []
 
 
+@pytest.mark.parametrize("last", [torch.nn.Softmax(-1), torch.nn.LayerNorm(8)], ids=["softmax", "norm"])
+def test_gradients_that_cancel_are_no_fault(last: torch.nn.Module) -> None:
+    """The sum of a softmax or norm is constant: its gradient is 0, and what is computed for it is rounding."""
+    assert bisect(torch.nn.Sequential(torch.nn.Linear(8, 8), last), torch.randn(4, 8)) == []
+
+
 def test_a_bad_rewrite_is_found_numbered_and_reduced() -> None:
     settings = replace(config.snapshot(), passes=(Planted(),))
     fault = only(bisect(program, *inputs(), settings=settings))

@@ -12,6 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch._dynamo.exc import BackendCompilerFailed
 from torch.nn import functional
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 import stepwell
 from stepwell.ir.errors import BackendError, LoweringError, OptionError
@@ -234,6 +237,25 @@ def test_inference_mode_gives_inference_tensors() -> None:
 def test_an_unknown_option_lists_the_known_ones() -> None:
     function = compiled(lambda x: x + 1, options={"stric": True})
     with pytest.raises(BackendCompilerFailed, match=r"expected one of strict, mode, .* got 'stric'"):
+        function(torch.ones(2))
+
+
+class Staged(ModulePass):
+    """A pass that runs after a stage of no pipeline."""
+
+    name = "graph-staged"
+    stage = "fusion"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [("graph-fold-constnts", "expected a known pass"), (Staged(), "expected a stage of graph, loop, fused, tile")],
+)
+def test_an_unknown_pass_or_stage_is_refused_before_anything_runs(item: str | ModulePass, message: str) -> None:
+    function = compiled(lambda x: x + 1, options={"passes": [item], "strict": False})
+    with pytest.raises(BackendCompilerFailed, match=message):
         function(torch.ones(2))
 
 

@@ -132,7 +132,7 @@ func.func @unknown_bounds(%x: tensor<4xf32>, %i: tensor<2xi64>) {
   %z = graph.gather %x, %i dim 0 bounds none : (tensor<4xf32>, tensor<2xi64>) -> tensor<2xf32>
   func.return
 }
-// CHECK: graph.gather: expected bounds of index, select, gather, target, wrapped, unchecked, got none
+// CHECK: graph.gather: expected bounds of index, select, copy, gather, target, wrapped, unchecked, got none
 
 // -----
 
