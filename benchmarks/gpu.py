@@ -214,6 +214,8 @@ def main(
     ),
 ) -> None:
     """Test and time Stepwell on the current GPU."""
+    if not torch.cuda.is_available():
+        sys.exit("stepwell.benchmarks.gpu: expected a GPU and a torch for it; stepwell.benchmarks times CPUs")
     passed = run_tests() if tests else True
     measured: dict[str, dict[str, Measured]] = {}
     failed: dict[str, str] = {}
