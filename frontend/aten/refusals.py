@@ -21,7 +21,7 @@ _FLOATS = (
 """Operators that work on floats alone."""
 
 _NUMBERS = (
-    "aten.argmax.default", "aten.argmin.default", "aten.ceil.default", "aten.floor.default",
+    "aten.argmax.default", "aten.argmin.default", "aten.ceil.default", "aten.clamp.Tensor", "aten.floor.default",
     "aten.pow.Tensor_Tensor", "aten.round.default", "aten.rsub.Scalar", "aten.sub.Scalar", "aten.threshold.default",
     "aten.threshold_backward.default", "aten.trunc.default",
 )  # fmt: skip

@@ -246,9 +246,6 @@ def stop(number: int, frame: FrameType | None) -> None:
 def search(log: Log, count: int) -> None:
     """Goes on to that many programs."""
     signal.signal(signal.SIGVTALRM, never_ends)
-    signal.signal(signal.SIGTERM, stop)
-    gc.disable()
-    gc.freeze()  # torch is large, and does not change
     while log.next < count:
         gc.collect()
         log.add_batch(searched(log, log.next, min(BATCH, count - log.next)))
@@ -293,4 +290,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, stop)
+    gc.disable()
+    gc.freeze()  # torch is large, and does not change
     main()
