@@ -6,7 +6,7 @@ row by row. Each row is combined into a local of the kernel as it passes by; `an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -73,6 +73,8 @@ def columns_of(kernel: Kernel) -> Columns | None:
         return None
     if any(isinstance(op, loop.LocalOp) for op in all_ops(kernel.op.block)):
         return None
+    if not nest.rank:
+        return None
     writes = any(isinstance(op, loop.WriteOp) for op in all_ops(reduction.block))
     pairs = any(COMBINERS[name].arity != 1 for name in reduction.combiner_names)
     return None if writes or pairs else Columns(nest, reduction)
@@ -122,34 +124,38 @@ class ColumnFuser:
     def run(self) -> None:
         for op, kernel in list(self.fuser.kernels.items()):
             columns = columns_of(kernel) if op in self.fuser.kernels else None
-            if columns is not None:
+            if columns is not None and self.fuser.sizes.likely(columns.nest.sizes[-1]) >= LEAST_COLUMNS:
                 self.fuse_columns(kernel, columns)
         self.order.rearrange()
 
     def fuse_columns(self, kernel: Kernel, columns: Columns) -> None:
         """Fuses with the kernel with which that saves most."""
-        found = [(saved, first, rows) for first, rows, saved in self.candidates(kernel, columns)]
-        for _, first, rows in sorted(found, key=lambda entry: -entry[0]):
-            if permitted(partial(join_text, first, kernel)):
+        saved = {first: self.saved(first, kernel, columns) for first in self.fuser.kernels.values()}
+        for first in sorted(saved, key=lambda candidate: -saved[candidate]):
+            # Again, since looking at another one may have split an index.
+            rows = self.rows(first, kernel, columns) if saved[first] >= self.cost(columns) else None
+            if rows is not None and permitted(partial(join_text, first, kernel)):
                 old = first.op, kernel.op
                 op = self.fuse(first, kernel, rows, columns)
                 self.order.fuse(*old, op)
                 return
 
-    def candidates(self, kernel: Kernel, columns: Columns) -> Iterator[tuple[Kernel, Rows, int]]:
-        if not columns.nest.rank or self.fuser.sizes.likely(columns.nest.sizes[-1]) < LEAST_COLUMNS:
-            return
-        for first in self.fuser.kernels.values():
-            if first is kernel or not self.touches(first, kernel) or not self.is_legal(first, kernel, columns):
-                continue
-            rows = rows_of(first, columns, self.fuser.sizes)
-            if rows is None or not self.runs_along_columns(rows, columns):
-                continue
-            matched = matches(first, kernel, rows, columns)
-            made = set(first.op.results) & kernel.reads.keys()
-            saved = sum(costs.tensor_bytes(tensor, self.fuser.sizes) for tensor in matched)
-            if made <= matched and saved >= self.cost(columns):
-                yield first, rows, saved
+    def saved(self, first: Kernel, kernel: Kernel, columns: Columns) -> int:
+        """Bytes that the columns need not read if they are combined as the rows of the first pass by."""
+        rows = self.rows(first, kernel, columns)
+        if rows is None:
+            return 0
+        return sum(costs.tensor_bytes(tensor, self.fuser.sizes) for tensor in matches(first, kernel, rows, columns))
+
+    def rows(self, first: Kernel, kernel: Kernel, columns: Columns) -> Rows | None:
+        """The rows of a kernel if the columns can be combined as they pass by."""
+        if first is kernel or not self.touches(first, kernel) or not self.is_legal(first, kernel, columns):
+            return None
+        rows = rows_of(first, columns, self.fuser.sizes)
+        if rows is None or not self.runs_along_columns(rows, columns):
+            return None
+        made = set(first.op.results) & kernel.reads.keys()
+        return rows if made <= matches(first, kernel, rows, columns) else None
 
     def touches(self, first: Kernel, kernel: Kernel) -> bool:
         """Whether the kernels have a tensor in common."""

@@ -78,6 +78,45 @@ func.func @gradient_of_a_weight(%g: tensor<8x128x64xf32>) -> (tensor<8x128x64xf3
   func.return %y, %b : tensor<8x128x64xf32>, tensor<64xf32>
 }
 
+// Of two kernels over the same rows, in one dim and in two, the columns go to the one that reads more of what they read,
+// in the form that suits the other as well.
+// CHECK-LABEL: @rows_in_one_dim_and_in_two
+// CHECK: loop.kernel "exp" outs
+// CHECK: loop.kernel "mul_sum" outs
+// CHECK: loop.parallel (%{{\w+}}, %{{\w+}}, %j) to (8, 128, 64)
+// CHECK: loop.write %{{\w+}}, %{{\w+}}[%j] add : memref<64xf32>
+// CHECK-NOT: loop.kernel
+func.func @rows_in_one_dim_and_in_two(%x: tensor<1024x64xf32>, %y: tensor<1024x64xf32>)
+    -> (tensor<1024x64xf32>, tensor<8x128x64xf32>, tensor<64xf32>) {
+  %a = loop.kernel "mul" outs(%o : memref<1024x64xf32>) -> tensor<1024x64xf32> {
+    loop.parallel (%i, %j) to (1024, 64) {
+      %v = loop.read %x[%i, %j] : tensor<1024x64xf32>
+      %u = loop.read %y[%i, %j] : tensor<1024x64xf32>
+      %w = arith.mulf %v, %u : f32
+      loop.write %w, %o[%i, %j] : memref<1024x64xf32>
+    }
+  }
+  %b = loop.kernel "exp" outs(%o : memref<8x128x64xf32>) -> tensor<8x128x64xf32> {
+    loop.parallel (%m, %n, %k) to (8, 128, 64) {
+      %v = loop.read %x[%m * 128 + %n, %k] : tensor<1024x64xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%m, %n, %k] : memref<8x128x64xf32>
+    }
+  }
+  %c = loop.kernel "sum" outs(%p : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%k) to (64) {
+      %t = loop.reduce (%r) to (1024) [add] -> f32 {
+        %v = loop.read %x[%r, %k] : tensor<1024x64xf32>
+        %u = loop.read %y[%r, %k] : tensor<1024x64xf32>
+        %w = arith.addf %v, %u : f32
+        loop.yield %w : f32
+      }
+      loop.write %t, %p[%k] : memref<64xf32>
+    }
+  }
+  func.return %a, %b, %c : tensor<1024x64xf32>, tensor<8x128x64xf32>, tensor<64xf32>
+}
+
 // CHECK-LABEL: @no_fusion_when_rows_differ
 // CHECK: loop.kernel "neg" outs
 // CHECK: loop.kernel "sum" outs
