@@ -355,8 +355,10 @@ def floordiv(first: ExprLike, second: ExprLike) -> Expr:
 
 
 def ceildiv(first: ExprLike, second: ExprLike) -> Expr:
-    """First divided by second, rounded up; second is positive."""
+    """First divided by second, rounded up; second is positive, or 0 in an empty space: see `floordiv`."""
     first, second = as_expr(first), as_expr(second)
+    if second == ZERO:
+        return ZERO
     quotient, rest = split_by(first, second)
     if not rest.terms:
         return quotient

@@ -22,17 +22,15 @@ from ...ir.expr import ONE, ZERO, dim, product
 from ...ir.locations import fused
 from ...ir.loop.ops import AccessOp
 from ..analysis import costs
-from ..analysis.accesses import accessed, all_ops, buffer_strides, index_operands, step
+from ..analysis.accesses import accessed, all_ops, buffer_strides, index_operands, same_place, step
 from ..analysis.accumulation import accumulation_of
 from ..analysis.kernels import Kernel, Order, functions_with_kernels
 from ..analysis.sizes import Sizes, element_bytes
 from ..applications import permitted
+from ..schedule.plan import SPLIT_CHUNKS
 from .fusion import KernelFuser, guarded_value, is_leaf, join_text
 from .moves import constant, detach, erase, fused_name
 from .nests import split_index
-
-CHUNKS = 32
-"""Chunks of rows that combine apart, each into locals of its own, which are cleared, filled and read once."""
 
 LEAST_COLUMNS = 16
 """Columns from which on they fill lanes."""
@@ -186,9 +184,9 @@ class ColumnFuser:
         )
 
     def cost(self, columns: Columns) -> int:
-        """Bytes that clearing, filling and reading the locals of all chunks moves, twice for good measure."""
+        """Bytes that clearing, filling and reading the locals moves, of which each chunk of rows has its own: twice."""
         sizes = self.fuser.sizes
-        rows = min(CHUNKS, sizes.volume(columns.reduction.sizes))
+        rows = min(SPLIT_CHUNKS, sizes.volume(columns.reduction.sizes))
         widths = sum(element_bytes(type_) for type_ in columns.reduction.result_types)
         return 8 * rows * sizes.volume(columns.nest.sizes) * widths
 
@@ -318,7 +316,7 @@ def _same_place(read: loop.ReadOp, own: dict[SSAValue, SSAValue], other: AccessO
 
 def _writer(writes: Sequence[loop.WriteOp], read: loop.ReadOp) -> loop.WriteOp | None:
     """The write that made what is read."""
-    return next((op for op in writes if op.target is read.source and _same_place(read, {}, op)), None)
+    return next((op for op in writes if op.target is read.source and same_place(op, read)), None)
 
 
 class LoopFuseColumns(ModulePass):

@@ -118,4 +118,5 @@ def test_text_is_readable() -> None:
 
 
 def test_nothing_is_divided_by_an_extent_of_zero() -> None:
-    assert floordiv(const(3), 0) == mod(const(3), 0) == mod(dim(0), 0) == const(0)
+    for operation in (floordiv, ceildiv, mod):
+        assert operation(const(3), 0) == operation(dim(0), 0) == const(0)
