@@ -17,13 +17,14 @@ class Mutant:
 
     kind: str
     line: int
+    column: int
     before: str
     after: str
     text: str
 
     @property
     def summary(self) -> str:
-        return f"{self.line}: {self.kind}: {self.before} → {self.after}"
+        return f"{self.line}:{self.column}: {self.kind}: {self.before} → {self.after}"
 
 
 EXITS = (ast.Return, ast.Continue, ast.Break, ast.Raise)
@@ -56,9 +57,8 @@ class Source:
             low, high = self.span(part)
             whole = whole[:low] + text.encode() + whole[high:]
         original = b"".join(self.lines)[start:end].decode()
-        return Mutant(
-            kind, node.lineno, one_line(original), one_line(whole[start : len(whole) - tail].decode()), whole.decode()
-        )
+        changed = whole[start : len(whole) - tail].decode()
+        return Mutant(kind, node.lineno, node.col_offset + 1, one_line(original), one_line(changed), whole.decode())
 
     def text_of(self, node: ast.expr) -> str:
         start, end = self.span(node)

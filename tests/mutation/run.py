@@ -1,8 +1,9 @@
 """Runs the tests on mutants of passes, conversions and emitters, and reports how many die.
 
-`python tests/mutation/run.py --sample 80 --seed 1 --log FILE` takes mutants at random; without `--sample` it takes all,
-which is days. Each lives in a copy of the checkout. A fork of this process, in which torch and pytest are loaded
-already, runs its tests up to the first failure: those nearest to the module come first, random programs last.
+`python tests/mutation/run.py --sample 160 --seed 1 --jobs 2 --log FILE` takes mutants at random; without `--sample` it
+takes all, which is days. Each lives in a copy of the checkout. A fork of this process, in which torch and pytest are
+loaded already, runs its tests up to the first failure: those nearest to the module come first, random programs last.
+Tests that fail without a mutant, for reasons of the machine, are found first and left out.
 """
 
 from __future__ import annotations
@@ -12,17 +13,22 @@ import json
 import os
 import random
 import resource
+import signal
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.util import cache_from_source
 from pathlib import Path
-from shutil import copytree, ignore_patterns
+from shutil import copy, copytree, ignore_patterns
+from typing import cast
 
+import pytest
+
+from stepwell.tests.forks import Fork, Forks, Say
 from stepwell.tests.mutation.mutants import Mutant, mutants
 
 ROOT = Path(__file__).parents[2]
@@ -78,6 +84,9 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 """Beginning of a module's path → the tests that must notice before random programs do; the first row that fits
 counts."""
 
+TEST_SECONDS = 120
+"""Processor time after which a test counts as one that hangs: CI has none that takes more than ten seconds."""
+
 LEFT_OUT = ("tt_", "tile_to_tt", "grid_", "coefficients", "minimax")
 """Parts of names of modules that are left out: what only a GPU runs, and what derives tables."""
 
@@ -102,6 +111,10 @@ class Case:
         near = next(tests for start, tests in TESTS if self.path.startswith(start))
         return (own, *near) if (ROOT / own).exists() else near
 
+    @property
+    def runs(self) -> tuple[Run, Run]:
+        return Run(self.tests, self), Run(RANDOM, self)
+
 
 def modules(beginning: str) -> list[str]:
     """The modules that are mutated, of those whose path begins so."""
@@ -114,105 +127,202 @@ def cases(beginning: str) -> list[Case]:
     return [Case(name, mutant) for name in modules(beginning) for mutant in mutants((ROOT / name).read_text())]
 
 
+@dataclass(frozen=True)
+class Run:
+    """Tests, with a mutant or without."""
+
+    tests: tuple[str, ...]
+    case: Case | None = None
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.tests if self.case is None else (self.case.name, "@", *self.tests))
+
+
+@dataclass(frozen=True)
+class Result:
+    """Tests that failed, or at which the process died: the first one with a mutant, all without."""
+
+    failed: tuple[str, ...]
+    seconds: float
+
+
 class Laboratory:
     """A copy of the checkout in which one module at a time is another."""
 
-    def __init__(self, folder: Path, seconds: int) -> None:
+    def __init__(self, folder: Path) -> None:
         ignored = ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "results")
         self.folder = folder
         self.copy = copytree(ROOT, folder / "stepwell", ignore=ignored)
-        self.seconds = seconds
-        for name in LOADED:
-            import_module(name)
 
-    def passes(self, tests: Sequence[str], case: Case | None = None) -> bool:
-        """Whether tests pass, in time, with a mutant or without."""
-        if case is None:
-            return self.run(tests)
+    def mutate(self, case: Case) -> None:
         path = self.copy / case.path
-        original = path.read_text()
         Path(cache_from_source(str(path))).unlink(missing_ok=True)
-        try:
-            path.write_text(case.mutant.text)
-            return self.run(tests, write_bytecode=False)
-        finally:
-            path.write_text(original)
+        path.write_text(case.mutant.text)
 
-    def run(self, tests: Sequence[str], *, write_bytecode: bool = True) -> bool:
-        process = os.fork()
-        if not process:
-            sys.dont_write_bytecode = not write_bytecode
-            self.become_pytest(tests)
-        _, status = os.waitpid(process, 0)
-        return os.waitstatus_to_exitcode(status) == 0
+    def restore(self, case: Case) -> None:
+        copy(ROOT / case.path, self.copy / case.path)
 
-    def become_pytest(self, tests: Sequence[str]) -> None:
-        """Runs tests of the copy and ends the process, which a mutant may make run in circles: for so long only."""
-        import pytest
-
-        limit = resource.getrlimit(resource.RLIMIT_CPU)[1]
-        resource.setrlimit(resource.RLIMIT_CPU, (self.seconds, limit))
+    def become_pytest(self, say: Say, run: Run, known: Iterable[str], seconds: int) -> None:
+        """Runs tests of the copy in this process, which a mutant may make run in circles: for so long only."""
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
         for stream in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         os.chdir(self.copy)
         sys.path.insert(0, str(self.folder))
+        os.environ["PYTHONPATH"] = str(self.folder)
+        sys.dont_write_bytecode = run.case is not None
         for name in [name for name in sys.modules if name.partition(".")[0] == "stepwell"]:
             del sys.modules[name]
-        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow", *tests])
-        os._exit(code)
+        stop = ["--continue-on-collection-errors"] if run.case is None else ["-x"]
+        files = [f"--ignore={test}" for test in known if "::" not in test]
+        plugins = ["-p", "no:cacheprovider", "-p", "no:xdist"]
+        code = pytest.main(
+            ["-q", *plugins, "-m", "not slow", *stop, *files, *run.tests], plugins=[Watch(say, set(known))]
+        )
+        if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            sys.exit(code)
+
+
+class Watch:
+    """Says which test begins and which fails, leaves out those that are known to, and ends the process at one that
+    hangs."""
+
+    def __init__(self, say: Say, known: set[str]) -> None:
+        self.say = say
+        self.known = known
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [item for item in items if item.nodeid not in self.known]
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.say((report.nodeid, "failed"))
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.say((nodeid, "began"))
+        signal.setitimer(signal.ITIMER_PROF, TEST_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, 5 * TEST_SECONDS)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.say((report.nodeid, "failed"))
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self.say((nodeid, "ended"))
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def result_of(fork: Fork[Run]) -> Result:
+    """What failed; where the process died or could not begin, that is what it was at."""
+    said = [cast(tuple[str, str], word) for word in fork.said]
+    failed = [test for test, event in said if event == "failed"]
+    if fork.status and (fork.status < 0 or not failed):
+        failed.append(said[-1][0] if said else fork.key.tests[0])
+    return Result(tuple(dict.fromkeys(failed)), round(fork.seconds, 1))
 
 
 class Log:
-    """Which tests passed, by themselves and with which mutant: a line of JSON each, in a file where one is given, so
-    that a run that was stopped goes on."""
+    """The result of each run: a line of JSON each, in a file where one is given, so that what was stopped goes on."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
         lines = path.read_text().splitlines() if path is not None and path.exists() else []
-        self.known: dict[str, bool] = {key: value for line in lines for key, value in json.loads(line).items()}
+        self.known: dict[str, Result] = {}
+        for line in map(json.loads, lines):
+            self.known[line["run"]] = Result(tuple(line["failed"]), line["seconds"])
 
-    def note(self, key: str, value: bool) -> None:
-        self.known[key] = value
+    def note(self, run: Run, result: Result) -> None:
+        self.known[run.name] = result
         if self.path is not None:
             with self.path.open("a") as stream:
-                stream.write(json.dumps({key: value}) + "\n")
+                stream.write(json.dumps({"run": run.name, **asdict(result)}, ensure_ascii=False) + "\n")
+
+    @property
+    def failing(self) -> list[str]:
+        """The tests that fail without a mutant, and which therefore say nothing."""
+        return sorted({test for name, result in self.known.items() if "@" not in name for test in result.failed})
+
+    def killer(self, case: Case) -> str | None:
+        """The test that a mutant dies of, if one is known."""
+        results = [self.known[run.name] for run in case.runs if run.name in self.known]
+        return next((test for result in results for test in result.failed), None)
+
+    def next_run(self, case: Case) -> Run | None:
+        """What is still to be run with a mutant: nothing once it is dead."""
+        left = [run for run in case.runs if run.name not in self.known]
+        return left[0] if left and self.killer(case) is None else None
 
 
-def examine(
-    laboratory: Laboratory, chosen: Sequence[Case], log: Log, budget: int | None = None
-) -> Iterator[tuple[Case, bool]]:
-    """Each case and whether it dies, as soon as that is known, until that many seconds of a processor are spent."""
-    for case in chosen:
-        if budget is not None and resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > budget:
-            return
-        started = time.perf_counter()
-        dies = not all(survives(laboratory, case, tests, log) for tests in (case.tests, RANDOM))
-        print("killed  " if dies else "SURVIVED", case.name, f"({time.perf_counter() - started:.0f} s)", flush=True)
-        yield case, dies
+class Examination:
+    """Runs what a log lacks, in as many laboratories at once as there are jobs."""
+
+    def __init__(self, folder: Path, jobs: int, seconds: int, log: Log) -> None:
+        self.laboratories = [Laboratory(folder / str(slot)) for slot in range(jobs)]
+        self.seconds = seconds
+        self.log = log
+        for name in LOADED:
+            import_module(name)
+
+    def examine(self, forks: Forks[Run], chosen: Sequence[Case]) -> None:
+        """The tests without a mutant first, then the mutants, one that still lives before the next ones."""
+        pending = deque(run for case in chosen if (run := self.log.next_run(case)) is not None)
+        wanted = [test for run in pending if run.case for test in (*run.case.tests, *RANDOM)]
+        self.try_unchanged(forks, dict.fromkeys(file for test in wanted for file in files(test)))
+        for fork in forks.run(pending, self.work):
+            case = fork.key.case
+            assert case is not None
+            self.laboratories[fork.slot].restore(case)
+            self.log.note(fork.key, result_of(fork))
+            if (run := self.log.next_run(case)) is not None:
+                pending.appendleft(run)
+            else:
+                killer = self.log.killer(case)
+                print(f"{case.name}: {'SURVIVED' if killer is None else f'killed by {killer}'}", flush=True)
+
+    def try_unchanged(self, forks: Forks[Run], tests: Iterable[str]) -> None:
+        """Notes the tests that fail anyway. Behind one that the process dies at it begins again without that one."""
+        pending = deque(run for test in tests if (run := Run((test,))).name not in self.log.known)
+        found: dict[Run, Result] = {}
+        for fork in forks.run(pending, lambda say, run, slot: self.work(say, run, slot, found.get(run))):
+            run, result = fork.key, result_of(fork)
+            before = found.get(run, Result((), 0.0))
+            found[run] = Result((*before.failed, *result.failed), before.seconds + result.seconds)
+            if fork.status is not None and fork.status < 0:
+                pending.append(run)
+            else:
+                self.log.note(run, found[run])
+
+    def work(self, say: Say, run: Run, slot: int, before: Result | None = None) -> None:
+        laboratory = self.laboratories[slot]
+        if run.case is not None:
+            laboratory.mutate(run.case)
+        laboratory.become_pytest(say, run, [*self.log.failing, *(before.failed if before else ())], self.seconds)
 
 
-def survives(laboratory: Laboratory, case: Case, tests: tuple[str, ...], log: Log) -> bool:
-    """Whether tests pass with a mutant; refuses tests that fail without one."""
-    alone, key = " ".join(tests), f"{case.name} @ {' '.join(tests)}"
-    if key not in log.known:
-        passes = laboratory.passes(tests, case)
-        if not passes and not log.known.get(alone, False):
-            log.note(alone, laboratory.passes(tests))
-            if not log.known[alone]:
-                sys.exit(f"expected tests that pass before anything is changed, got a failure of pytest {alone}")
-        log.note(key, passes)
-    return log.known[key]
+def files(test: str) -> list[str]:
+    """The test modules of a folder; one of other tests, or a file, stays as it is."""
+    return [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / test).glob("test_*.py"))] or [test]
 
 
-def report(results: Sequence[tuple[Case, bool]]) -> str:
-    """The rate in all and by kind."""
-    total, dead = (
-        Counter(case.mutant.kind for case, _ in results),
-        Counter(c.mutant.kind for c, dies in results if dies),
-    )
-    rows = [f"  {kind:18} {dead[kind]:4} of {count:4}" for kind, count in sorted(total.items())]
-    killed = sum(dead.values())
-    return "\n".join([f"{killed} of {len(results)} mutants killed ({killed / max(len(results), 1):.1%})", *rows])
+def report(chosen: Sequence[Case], log: Log) -> str:
+    """The rate in all and by kind, who survived, and what could not be asked."""
+    alive = [case for case in chosen if log.killer(case) is None]
+    unknown = [case for case in alive if log.next_run(case) is not None]
+    survivors = [case for case in alive if case not in unknown]
+    examined = Counter(case.mutant.kind for case in chosen if case not in unknown)
+    lived = Counter(case.mutant.kind for case in survivors)
+    total = examined.total()
+    lines = [f"{total - len(survivors)} of {total} mutants killed ({1 - len(survivors) / max(total, 1):.1%})"]
+    lines += [f"  {kind:18} {count - lived[kind]:4} of {count:4}" for kind, count in sorted(examined.items())]
+    for title, names in (
+        ("survived", [case.name for case in survivors]),
+        ("not examined yet", [case.name for case in unknown]),
+        ("tests left out, as they fail without a mutant", log.failing),
+    ):
+        lines += [f"{len(names)} {title}{':' if names else ''}", *(f"  {name}" for name in names)]
+    return "\n".join(lines)
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -220,8 +330,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--modules", default="", help="beginning of the paths of the modules to mutate")
     parser.add_argument("--sample", type=int, help="number of mutants to take at random; all if not given")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (0)")
+    parser.add_argument("--jobs", type=int, default=1, help="how many mutants to examine at a time (1)")
     parser.add_argument("--timeout", type=int, default=400, help="processor seconds that tests may take (400)")
-    parser.add_argument("--budget", type=int, help="processor seconds after which to stop; with a log, run it again")
+    parser.add_argument("--budget", type=float, help="seconds after which to stop; with a log, run it again")
     parser.add_argument("--log", type=Path, help="file that keeps results; a run that was stopped goes on")
     parser.add_argument("--list", action="store_true", help="list the mutants and run nothing")
     return parser.parse_args(arguments)
@@ -229,17 +340,18 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parsed(arguments)
+    deadline = None if options.budget is None else time.monotonic() + options.budget
     found = cases(options.modules)
     chosen = found if options.sample is None else random.Random(options.seed).sample(found, options.sample)
     if options.list:
         print("\n".join(case.name for case in chosen))
         return
-    with tempfile.TemporaryDirectory() as folder:
-        laboratory = Laboratory(Path(folder), options.timeout)
-        results = list(examine(laboratory, chosen, Log(options.log), options.budget))
-    print(report(results))
-    if len(results) < len(chosen):
-        sys.exit(f"stopped before the last {len(chosen) - len(results)} mutants")
+    log = Log(options.log)
+    with tempfile.TemporaryDirectory() as folder, Forks[Run](options.jobs, deadline) as forks:
+        Examination(Path(folder), options.jobs, options.timeout, log).examine(forks, chosen)
+    print(report(chosen, log))
+    if any(log.next_run(case) for case in chosen):
+        sys.exit("stopped before the end")
 
 
 if __name__ == "__main__":

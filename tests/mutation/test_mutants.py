@@ -27,13 +27,15 @@ def summaries(kind: str) -> list[str]:
 
 
 def test_each_kind_of_mutant_is_made_where_code_runs() -> None:
-    assert summaries("guard dropped") == ["5: op > 2 and op.ok → False", "7: not op → False"]
-    assert summaries("condition dropped") == ["5: op > 2 → True", "5: op.ok → True"]
+    assert summaries("guard dropped") == ["5:8: op > 2 and op.ok → False", "7:8: not op → False"]
+    assert summaries("condition dropped") == ["5:8: op > 2 → True", "5:19: op.ok → True"]
     assert summaries("swapped") == [
-        "9: make(op, limit - 1, *rest) → make(limit - 1, op, *rest)",
-        "9: limit - 1 → 1 - limit",
+        "9:12: make(op, limit - 1, *rest) → make(limit - 1, op, *rest)",
+        "9:21: limit - 1 → 1 - limit",
     ]
-    assert summaries("constant") == ["5: 2 → 3", "5: 2 → 1", "6: 7 → 8", "6: 7 → 6", "9: 1 → 2", "9: 1 → 0"]
+    assert summaries("constant") == [
+        "5:13: 2 → 3", "5:13: 2 → 1", "6:16: 7 → 8", "6:16: 7 → 6", "9:29: 1 → 2", "9:29: 1 → 0",
+    ]  # fmt: skip
 
 
 def test_a_mutant_is_the_source_with_one_change() -> None:

@@ -1,7 +1,7 @@
 """Searches many random programs for one that a level, a pass or machine code gets wrong, each from a seed of its own.
 
-`python -m stepwell.tests.property.search --count 100000 --log FILE` goes on where FILE ends, and reports what it holds.
-A process that dies at a program finds it, too: the next one notes its seed and goes on behind it.
+`python -m stepwell.tests.property.search --count 100000 --jobs 2 --log FILE` does what FILE lacks, and reports what it
+holds. A seed makes the same program whatever the number of jobs. A process that dies at a program finds it, too.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import argparse
 import gc
 import json
 import signal
-import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import FrameType
@@ -33,6 +32,7 @@ from stepwell.runtime.compiler import Compilation, machine
 from stepwell.runtime.config import config
 from stepwell.runtime.reduction import Case
 from stepwell.runtime.reference import to_array
+from stepwell.tests.forks import Forks, Say
 from stepwell.tests.interpreters.support import context, parse
 from stepwell.tests.property.bounds import Reference
 from stepwell.tests.property.programs import Program, rolled_program
@@ -54,6 +54,7 @@ SECONDS = 120
 """Processor time after which a program counts as one that never ends."""
 
 BATCH = 100
+"""Programs that one process examines."""
 
 CONTEXT = context()
 
@@ -125,13 +126,12 @@ def run_natively(program: Program) -> list[Any]:
 
 @dataclass
 class Tally:
-    """How many programs, of what kind; `ops` and `kinds` count programs by their number of ops and by the ops they
-    hold. Seconds are those that passed, and those of the processor."""
+    """How many programs from which seed on, of what kind; `ops` and `kinds` count programs by their number of ops and
+    by the ops they hold; `processor` is in seconds."""
 
     first: int
     count: int = 0
     native: int = 0
-    seconds: float = 0.0
     processor: float = 0.0
     reduction: int = 0
     view: int = 0
@@ -180,8 +180,7 @@ class Tally:
         }  # fmt: skip
         shares = ", ".join(f"{share / max(self.count, 1):.0%} with {name}" for name, share in parts.items())
         return (
-            f"{self.count} programs, {self.native} of them as machine code, in {self.seconds:.0f} s"
-            f" ({self.processor:.0f} s of a processor)\n"
+            f"{self.count} programs, {self.native} of them as machine code, in {self.processor:.0f} s of a processor\n"
             f"median {self.median} ops; {shares}; {len(self.kinds)} kinds of op"
         )
 
@@ -189,38 +188,38 @@ class Tally:
 # -- the log -----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with a program, and at which step of its way."""
+
+    seed: int
+    step: str
+    error: str
+
+
 class Log:
-    """A file with a line of JSON for each batch and each finding, and one beside it with the seed that runs."""
+    """A file with a line of JSON for each batch and each finding."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.running = path.with_suffix(".running")
         lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        self.findings = [line for line in lines if "seed" in line]
+        self.findings = {line["seed"]: Finding(**line) for line in lines if "seed" in line}
         self.batches = [
             Tally(**line | {"ops": Counter(line["ops"]), "kinds": Counter(line["kinds"])})
             for line in lines
             if "first" in line
         ]
 
-    @property
-    def next(self) -> int:
-        """The first seed that is not in the log."""
-        return max((batch.first + batch.count for batch in self.batches), default=0)
+    def missing(self, count: int) -> Iterator[range]:
+        """The seeds below that number which are in no batch yet, in pieces of a batch."""
+        first = 0
+        for batch in sorted([*self.batches, Tally(count)], key=lambda batch: batch.first):
+            yield from pieces(range(first, min(batch.first, count)))
+            first = batch.first + batch.count
 
-    def note_death(self) -> None:
-        """Notes the seed at which the last process died, if it did."""
-        if self.running.exists():
-            self.add_finding(int(self.running.read_text()), "the process died", "")
-            self.running.unlink()
-
-    def known(self, seed: int) -> bool:
-        return any(finding["seed"] == seed for finding in self.findings)
-
-    def add_finding(self, seed: int, step: str, error: str) -> None:
-        finding = {"seed": seed, "step": step, "error": error}
-        self.findings.append(finding)
-        self._write(finding)
+    def add_finding(self, finding: Finding) -> None:
+        self.findings[finding.seed] = finding
+        self._write(vars(finding))
 
     def add_batch(self, batch: Tally) -> None:
         self.batches.append(batch)
@@ -231,66 +230,80 @@ class Log:
             stream.write(json.dumps(line) + "\n")
 
     def __str__(self) -> str:
-        findings = [f"seed {finding['seed']}, {finding['step']}: {finding['error']}" for finding in self.findings]
+        findings = [f"seed {seed}, {found.step}: {found.error}" for seed, found in sorted(self.findings.items())]
         return "\n".join([str(Tally.of(self.batches)), f"{len(findings)} findings", *findings])
+
+
+def pieces(seeds: range) -> Iterator[range]:
+    return (seeds[start : start + BATCH] for start in range(0, len(seeds), BATCH))
+
+
+# -- the search --------------------------------------------------------------------------------------
+
+
+def search(log: Log, count: int, forks: Forks[range]) -> None:
+    """Goes on to that many programs. A batch that a process dies in begins again, without the program it died at."""
+    pending = deque(log.missing(count))
+    for fork in forks.run(pending, lambda say, seeds, slot: examine_all(say, seeds, log.findings)):
+        for word in fork.said:
+            if isinstance(word, Finding):
+                log.add_finding(word)
+        if isinstance(fork.said[-1], Tally):
+            log.add_batch(fork.said[-1])
+        else:
+            last = max(word for word in fork.said if isinstance(word, int))
+            log.add_finding(Finding(last, "the process died", f"status {fork.status}"))
+            pending.append(fork.key)
+
+
+def examine_all(say: Say, seeds: range, known: Container[int]) -> None:
+    """Says which seed is looked at, what is wrong with its program, and at the end what all programs hold."""
+    signal.signal(signal.SIGVTALRM, never_ends)
+    batch, processor = Tally(seeds.start), time.process_time()
+    for seed in seeds:
+        if seed in known:
+            batch.count += 1
+        else:
+            say(seed)
+            examine(say, seed, batch)
+    batch.processor = time.process_time() - processor
+    say(batch)
 
 
 def never_ends(number: int, frame: FrameType | None) -> None:
     raise TimeoutError(f"more than {SECONDS} s")
 
 
-def stop(number: int, frame: FrameType | None) -> None:
-    sys.exit("stopped: the next run begins this batch again")
-
-
-def search(log: Log, count: int) -> None:
-    """Goes on to that many programs."""
-    signal.signal(signal.SIGVTALRM, never_ends)
-    while log.next < count:
-        gc.collect()
-        log.add_batch(searched(log, log.next, min(BATCH, count - log.next)))
-
-
-def searched(log: Log, first: int, count: int) -> Tally:
-    batch, started, processor = Tally(first), time.perf_counter(), time.process_time()
-    for seed in range(first, first + count):
-        if log.known(seed):
-            batch.count += 1
-        else:
-            examine(log, seed, batch)
-    batch.seconds, batch.processor = time.perf_counter() - started, time.process_time() - processor
-    return batch
-
-
-def examine(log: Log, seed: int, batch: Tally) -> None:
-    """Counts a program and notes what is wrong with it."""
+def examine(say: Say, seed: int, batch: Tally) -> None:
+    """Counts a program and says what is wrong with it. Native code that never ends takes the process with it."""
     examination = Examination(seed)
     batch.add(examination.program, examination.native)
-    log.running.write_text(str(seed))
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, 2 * SECONDS)
     try:
         examination.run()
     except Exception as error:
-        log.add_finding(seed, examination.step, f"{type(error).__name__}: {str(error)[:500]}")
+        say(Finding(seed, examination.step, f"{type(error).__name__}: {str(error)[:500]}"))
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        log.running.unlink(missing_ok=True)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=0, help="how many programs the log shall hold")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes to use (1)")
+    parser.add_argument("--budget", type=float, help="seconds after which to stop; run it again to go on")
     parser.add_argument("--log", type=Path, required=True, help="the file to go on with")
     options = parser.parse_args(arguments)
     log = Log(options.log)
-    if options.count > log.next:  # else this only reports, maybe while another process searches
-        log.note_death()
-        search(log, options.count)
+    deadline = None if options.budget is None else time.monotonic() + options.budget
+    with Forks[range](options.jobs, deadline) as forks:
+        search(log, options.count, forks)
     print(log)
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, stop)
     gc.disable()
     gc.freeze()  # torch is large, and does not change
     main()

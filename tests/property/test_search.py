@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -31,20 +33,34 @@ def test_a_program_is_right_at_every_level_that_it_runs_at(seed: int) -> None:
     Examination(seed).run()
 
 
-def test_a_search_goes_on_behind_the_last_batch_and_keeps_its_findings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_a_search_goes_on_with_what_its_log_lacks_and_keeps_its_findings(
+    jobs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(examination: Examination) -> None:
         assert examination.seed != 4, "a planted fault"
+        if examination.seed == 6:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     monkeypatch.setattr(Examination, "run", run)
     monkeypatch.setattr(search, "BATCH", 3)
     path = tmp_path / "log"
-    search.main(["--count", "5", "--log", str(path)])
-    path.with_suffix(".running").write_text("6")  # a process that died
-    search.main(["--count", "8", "--log", str(path)])
+    for count in ("5", "8"):
+        search.main(["--count", count, "--jobs", jobs, "--log", str(path)])
     log = Log(path)
-    assert [batch.first for batch in log.batches] == [0, 3, 5]
-    assert [(finding["seed"], finding["step"]) for finding in log.findings] == [(4, "graph"), (6, "the process died")]
+    assert sorted((batch.first, batch.count) for batch in log.batches) == [(0, 3), (3, 2), (5, 3)]
+    assert [(seed, finding.step) for seed, finding in sorted(log.findings.items())] == [
+        (4, "graph"), (6, "the process died"),
+    ]  # fmt: skip
     assert str(log).startswith("8 programs, ")
     assert "a planted fault" in str(log)
+
+
+def test_a_search_fills_the_gaps_of_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "BATCH", 3)
+    log = Log(tmp_path / "log")
+    log.add_batch(Tally(8, 2))
+    log.add_batch(Tally(3, 3))
+    assert list(log.missing(12)) == [range(3), range(6, 8), range(10, 12)]
+    assert list(log.missing(7)) == [range(3), range(6, 7)]
+    assert list(Log(log.path).missing(2)) == [range(2)]
