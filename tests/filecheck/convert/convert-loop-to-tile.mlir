@@ -104,9 +104,10 @@ func.func @transposed(%x: tensor<2048x2048xf32>, %y: tensor<2048x2048xf32>) -> t
 // CHECK: [[SQUARE:%\w+]] = tile.load %1[{{.*}}] strides (1, 2048) : memref<?xf32> -> vector<16x16xf32>
 // CHECK-NEXT: tile.store [[SQUARE]], [[TILE]]
 // CHECK: tile.prefetch %1
-// CHECK: [[V:%\w+]] = tile.load %0
+// CHECK: [[V:%\w+]] = tile.load %0[[[ROW:.*]]] strides (1)
 // CHECK-NEXT: [[W:%\w+]] = tile.load [[TILE]]{{.*}} strides (1)
 // CHECK-NEXT: arith.addf [[V]], [[W]]
+// CHECK: tile.prefetch %0[[[ROW]] + 262144] lanes 64
 }
 
 // -----
