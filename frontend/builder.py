@@ -276,7 +276,7 @@ def minimum(lhs: Value, rhs: Operand) -> Value:
     return lhs.builder.binary(graph.MinimumOp, lhs, rhs)
 
 
-def fma(lhs: Value, rhs: Operand, addend: Value) -> Value:
+def fma(lhs: Value, rhs: Operand, addend: Operand) -> Value:
     """`lhs * rhs + addend`, rounded once."""
     return lhs.builder.fma(lhs, rhs, addend)
 
@@ -444,7 +444,7 @@ class GraphBuilder:
         chosen, left, right = (value.broadcast(sizes) for value in (condition.to(BOOL), left, right))
         return self.emit(graph.SelectOp.make(chosen.ssa, left.ssa, right.ssa))
 
-    def fma(self, lhs: Value, rhs: Operand, addend: Value) -> Value:
+    def fma(self, lhs: Value, rhs: Operand, addend: Operand) -> Value:
         left, right = self.matched(lhs, rhs)
         left, third = self.matched(left, addend)
         if not is_float(left.element):

@@ -14,6 +14,7 @@ from ..builder import (
     erf,
     exp,
     expm1,
+    fma,
     log1p,
     maximum,
     minimum,
@@ -42,12 +43,17 @@ def _gelu_inner(x: Value) -> Value:
     return _SQRT_2_OVER_PI * (x + _GELU_CUBIC * (x * x * x))
 
 
+def _half_of_one_more(x: Value) -> Value:
+    """½(1 + x) for |x| ≤ 1, in one operation: it does not matter whether one halves before or after the sum."""
+    return fma(x, 0.5, 0.5)
+
+
 @imports("aten.gelu")
 def gelu(builder: GraphBuilder, self: Value, *, approximate: str = "none") -> Value:
     (x,) = _up(builder, self)
     if approximate == "tanh":
-        return 0.5 * x * (1 + tanh(_gelu_inner(x)))
-    return x * 0.5 * (1 + erf(x * _SQRT_HALF))
+        return x * _half_of_one_more(tanh(_gelu_inner(x)))
+    return x * _half_of_one_more(erf(x * _SQRT_HALF))
 
 
 @imports("aten.gelu_backward")
@@ -56,8 +62,8 @@ def gelu_backward(builder: GraphBuilder, grad_output: Value, self: Value, *, app
     if approximate == "tanh":
         t = tanh(_gelu_inner(x))
         inner = _SQRT_2_OVER_PI * (1 + 3 * _GELU_CUBIC * (x * x))
-        return grad * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner)
-    cumulative = 0.5 * (1 + erf(x * _SQRT_HALF))
+        return grad * (_half_of_one_more(t) + 0.5 * x * (1 - t * t) * inner)
+    cumulative = _half_of_one_more(erf(x * _SQRT_HALF))
     density = exp(x * x * -0.5) * _INVERSE_SQRT_2PI
     return grad * (cumulative + x * density)
 
