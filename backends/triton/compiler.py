@@ -31,6 +31,11 @@ _PROMISE = re.compile(r"tt\.divisibility = \d+ : i32(, )?")
 
 _DESCRIPTOR = re.compile(r"!tt\.tensordesc<tensor<([^<>]*)>>")
 
+_LABEL = re.compile(r"^(\$L__BB\w+):", re.MULTILINE)
+
+MATRIX_UNITS = ("wgmma.mma_async", "mma.sync")
+"""Instructions in the text of a loop that sums up products."""
+
 SKIPPED_STAGES = ("glir",)
 """Triton 3.9 has a stage for a language of its own, which does not start at TTIR."""
 
@@ -127,7 +132,8 @@ def _run_stages(job: Job, dump: Path | None, last: str = "") -> tuple[dict[str, 
         stages, code, metadata = _begin(job)
         for stage, run in stages.items():
             if stage not in SKIPPED_STAGES:
-                produced[stage] = code = run(code, metadata)
+                code = run(code, metadata)
+                produced[stage] = code = kept_rolled(code) if stage == "ptx" else code
             if stage == last:
                 break
     except BackendError:
@@ -164,6 +170,21 @@ def _begin(job: Job) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     stages: dict[str, Any] = {}
     backend.add_stages(stages, options, Language.TRITON)
     return stages, module, {"target": target, **options.__dict__}
+
+
+def kept_rolled(assembly: str) -> str:
+    """PTX in which loops around matrix units stay loops.
+
+    The assembler would write out all steps of a sum, since their number is known: seconds of work, for nothing that
+    the matrix units do not already hide.
+    """
+
+    def marked(label: re.Match[str]) -> str:
+        last_branch = assembly.rfind(f"{label[1]};", label.end())
+        inside = assembly[label.end() : max(last_branch, 0)]
+        return f'{label[0]}\n\t.pragma "nounroll";' if any(name in inside for name in MATRIX_UNITS) else label[0]
+
+    return _LABEL.sub(marked, assembly)
 
 
 def _spelled(text: str, release: str) -> str:

@@ -93,3 +93,12 @@ def test_text_that_triton_refuses_is_left_in_the_dump(tmp_path: Path, capfd: pyt
 def test_another_kernel_abi_is_refused(parameters: int) -> None:
     with pytest.raises(BackendError, match=f"expected {parameters} parameters and at most 2 pointers"):
         compile_kernels([replace(JOB, parameters=parameters)])
+
+
+def test_only_loops_around_matrix_units_are_kept_from_being_unrolled() -> None:
+    def loop_of(instruction: str) -> str:
+        return f"$L__BB0_1:  // =>Loop Header\n\t{instruction}\n\t@%p1 bra \t$L__BB0_1;\n$L__BB0_2:\n\tret;\n"
+
+    adds, sums = loop_of("add.f32 %f1, %f1, %f2;"), loop_of("wgmma.mma_async.sync.aligned.m64n64k16 {%r1};")
+    assert compiler.kept_rolled(adds) == adds
+    assert compiler.kept_rolled(sums) == sums.replace("BB0_1:", 'BB0_1:\n\t.pragma "nounroll";', 1)

@@ -26,6 +26,8 @@ func.func @main(%x: tensor<4096x1024xbf16>, %y: tensor<1024x4096xbf16>, %b: tens
 
 FUSED = ("convert-graph-to-loop", "loop-fuse-producers", "loop-fuse-nests", "loop-shrink-locals", "loop-simplify")
 
+DEPTH_OF_INSTRUCTION = 16
+
 SCHEDULES = {
     "descriptors": ProductSchedule(128, 256, 64, warps=8, stages=3, descriptors=True),
     "copies": ProductSchedule(128, 128, 64, warps=8, stages=4),
@@ -46,7 +48,7 @@ def test_a_product_and_what_follows_it(name: str, tmp_path: Path) -> None:
     assert usage is not None
     assert usage.groups() == ("0", "0")
     code = inspected(cubin, "-sass", tmp_path)
-    assert re.findall(r"\bHGMMA\b", code)
+    assert len(re.findall(r"\bHGMMA\b", code)) == SCHEDULES[name].depth // DEPTH_OF_INSTRUCTION, "a sum stays a loop"
     assert not re.findall(r"\bHMMA\b", code)
     assert bool(re.findall(r"\bUTMALDG\b", code)) == SCHEDULES[name].descriptors
     assert bool(re.findall(r"\bLDGSTS\b", code)) != SCHEDULES[name].descriptors
