@@ -98,12 +98,13 @@ class ParallelPlan:
         return ceildiv(self.row_count, self.rows) * self.lane_chunks
 
     def leaves(self, find: LeafFinder) -> Iterator[Leaf]:
-        """Its innermost nests. In tiles, the rows are the innermost loop that leaves what was just used."""
+        """Its innermost nests. Tiles are gone through row by row, and followed by those in the next rows."""
         nest = self.nest
         lane = None if self.lane is None else find.loop(nest.indices[self.lane], nest.sizes[self.lane], self.width)
         rows = [find.loop(nest.indices[k], nest.sizes[k]) for k in (*self.inner[::-1], *self.prefix[::-1])]
         if self.crossed is not None and lane is not None:
-            rows = [find.loop(nest.indices[self.crossed], nest.sizes[self.crossed], self.tile[0]), *rows]
+            index, size = nest.indices[self.crossed], nest.sizes[self.crossed]
+            rows = [Loop(index, 1, self.tile[0]), find.loop(index, size, self.tile[0]), *rows]
             lane = replace(lane, trips=min(lane.trips, self.tile[1] // self.width))
         outer = rows if lane is None else [lane, *rows]
         if is_leaf(nest) and lane is not None:

@@ -99,6 +99,7 @@ func.func @transposed(%x: tensor<2048x2048xf32>, %y: tensor<2048x2048xf32>) -> t
   func.return %z : tensor<2048x2048xf32>
 }
 // Squares of the transposed tensor go through registers to scratch, where the body reads them along its lanes.
+// The other tensors are fetched 4 KiB ahead: 8 rows of a tile of 128 columns.
 // CHECK: tile.kernel @add_0
 // CHECK: [[TILE:%\w+]] = tile.scratch
 // CHECK: [[SQUARE:%\w+]] = tile.load %1[{{.*}}] strides (1, 2048) : memref<?xf32> -> vector<16x16xf32>
@@ -107,7 +108,7 @@ func.func @transposed(%x: tensor<2048x2048xf32>, %y: tensor<2048x2048xf32>) -> t
 // CHECK: [[V:%\w+]] = tile.load %0[[[ROW:.*]]] strides (1)
 // CHECK-NEXT: [[W:%\w+]] = tile.load [[TILE]]{{.*}} strides (1)
 // CHECK-NEXT: arith.addf [[V]], [[W]]
-// CHECK: tile.prefetch %0[[[ROW]] + 262144] lanes 64
+// CHECK: tile.prefetch %0[[[ROW]] + 16384] lanes 64
 }
 
 // -----
