@@ -26,7 +26,6 @@ from ...ir.tile.ops import DESCRIPTORS, INDEX_BITS, STAGES, WARPS, BlockAccessOp
 from ...ir.tt.ops import DIVISIBILITY, ERROR_SHIFT, ERRORS, GRID, UNALIGNED, element_of, pointer_type, shape_of
 from .tt_arith import ARITHMETIC, compare, unsupported
 from .tt_builder import argument_type
-from .tt_error_function import ERROR_FUNCTION, rounds_products
 from .tt_products import (
     PRODUCTS,
     ProductBuilder,
@@ -37,6 +36,7 @@ from .tt_products import (
     mark_loop,
     sums_products,
 )
+from .tt_sigmoids import SIGMOIDS, rounds_products
 
 ALIGNMENT = 16
 """Bytes of which every pointer is a multiple: what a launch promises, and must check."""
@@ -316,7 +316,7 @@ def _emit_nothing(b: KernelBuilder, op: tile.PrefetchOp) -> None:
 EMITTERS: dict[type[Operation], Callable[[KernelBuilder, Any], None]] = {
     **ARITHMETIC,
     **PRODUCTS,
-    **ERROR_FUNCTION,
+    **SIGMOIDS,
     tile.ProgramIdOp: _emit_program,
     tile.GridSizeOp: _emit_grid_size,
     tile.ChooseOp: _emit_choose,

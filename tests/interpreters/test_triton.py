@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from stepwell.ir import tile
+from stepwell.ir import tile, tt
 from stepwell.ir.errors import LoweringError
 from stepwell.lowering.pipelines import GPU
 from stepwell.tests.interpreters.cases import Case as OpCase
@@ -240,3 +240,28 @@ def test_numbers_that_are_kept_beside_nests_go_through_memory() -> None:
     x = torch.randint(-3, 4, (4, 40), generator=torch.Generator().manual_seed(0)).float()
     (found,) = run(lowered(NUMBERS, *TO_TRITON), x)
     assert_same(found, x.cumsum(1).flip(1) * x[:, :1])
+
+
+LOGISTIC = """
+func.func @main(%x: tensor<512xf32>) -> tensor<512xf32> {
+  %y = loop.kernel "logistic" outs(%o : memref<512xf32>) -> tensor<512xf32> {
+    %half = arith.constant 0.5 : f32
+    loop.parallel (%i) to (512) {
+      %a = loop.read %x[%i] : tensor<512xf32>
+      %t = math.tanh %a : f32
+      %s = math.fma %t, %half, %half : f32
+      loop.write %s, %o[%i] : memref<512xf32>
+    }
+  }
+  func.return %y : tensor<512xf32>
+}
+"""
+
+
+def test_half_of_one_more_than_tanh_loses_nothing_by_cancellation() -> None:
+    module = lowered(LOGISTIC, *TO_TRITON)
+    assert not any(isinstance(op, tt.ExternElementwiseOp) for op in module.walk())
+    x = torch.linspace(-20, 20, 512)
+    x[:4] = torch.tensor([torch.nan, torch.inf, -torch.inf, 1e30])
+    (found,) = run(module, x)
+    assert_same(found, torch.sigmoid(2 * x.double()).float(), rtol=1e-5)

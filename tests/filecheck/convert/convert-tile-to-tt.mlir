@@ -53,6 +53,39 @@ tile.kernel @narrow(%x : memref<?xbf16>, %o : memref<?xbf16>) grid (1) {
 
 // -----
 
+// ½(1 + tanh) is a logistic function: 1 / (1 + exp2(-2 log2(e) x)).
+// CHECK-LABEL: sym_name = "half_of_one_more_than_tanh"
+// CHECK-NOT: extern_elementwise
+// CHECK: [[POWER:%.*]] = math.exp2
+// CHECK: [[BELOW:%.*]] = arith.addf [[POWER]]
+// CHECK: arith.divf %{{.*}}, [[BELOW]]
+tile.kernel @half_of_one_more_than_tanh(%x : memref<?xf32>, %o : memref<?xf32>) grid (1) {
+  %half = arith.constant 0.5 : f32
+  %halves = tile.broadcast %half dims [] : f32 -> vector<64xf32>
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<64xf32>
+  %t = math.tanh %v : vector<64xf32>
+  %s = math.fma %t, %halves, %halves : vector<64xf32>
+  tile.store %s, %o[0] strides (1) : vector<64xf32>, memref<?xf32>
+}
+
+// -----
+
+// It stays where tanh itself is wanted, too.
+// CHECK-LABEL: sym_name = "no_logistic_when_tanh_has_other_uses"
+// CHECK: [[TANH:%.*]] = "tt.extern_elementwise"(%{{.*}}) <{libname = "", libpath = "", pure = true, symbol = "__nv_tanhf"}>
+// CHECK: math.fma [[TANH]]
+tile.kernel @no_logistic_when_tanh_has_other_uses(%x : memref<?xf32>, %o : memref<?xf32>) grid (1) {
+  %half = arith.constant 0.5 : f32
+  %halves = tile.broadcast %half dims [] : f32 -> vector<64xf32>
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<64xf32>
+  %t = math.tanh %v : vector<64xf32>
+  %s = math.fma %t, %halves, %halves : vector<64xf32>
+  %p = arith.mulf %s, %t : vector<64xf32>
+  tile.store %p, %o[0] strides (1) : vector<64xf32>, memref<?xf32>
+}
+
+// -----
+
 // A loop carries blocks, masks its last iteration and has loads in flight; a row is combined by a region.
 // CHECK-LABEL: sym_name = "sum"
 // CHECK: [[SUM:%\w+]] = scf.for %{{.*}} = %{{.*}} to [[HIGH:%\w+]] step %{{.*}} iter_args

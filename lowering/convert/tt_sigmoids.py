@@ -1,0 +1,119 @@
+"""`s (1 + f(x))` for a sigmoid f, erf or tanh, without f itself: as GELU asks for it, in fewer instructions.
+
+Of tanh it is the logistic function, which is nearer to the exact result than a sum that cancels. Of erf it is right to
+3e-5 of the sum, so only where results are rounded to 11 bits or less: in kernels of products, where what follows a
+sum runs while the matrix units wait; other kernels wait for memory, so they take libdevice's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import e, log2
+from typing import Any
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import FloatAttr, f32
+from xdsl.ir import Operation, SSAValue
+
+from ...ir import tile, tt
+from ...ir.tile.ops import element_of
+from .tt_arith import ARITHMETIC
+from .tt_products import ProductBuilder
+
+LOG2_ERFC = (
+    -1.6276460886001587,
+    -0.9203594326972961,
+    -0.14468218386173248,
+    0.02650853618979454,
+    -0.0021978290751576424,
+)
+"""log2(erfc(x)) = x P(x) for x from 0 on, the lowest power first; fitted on [0, 4] with erfc, at least 1e-3, as the
+weight of errors. It falls to the end, so that erfc ends at 0; where erfc is 1e-5, 0.7 % of it are wrong."""
+
+NARROW_BITS = 16
+"""Of an element that hides such errors."""
+
+Sigmoid = math.ErfOp | math.TanhOp
+
+
+def number_of(value: SSAValue) -> float | None:
+    """The number that a block has in every lane, if it is a constant."""
+    owner = value.owner
+    if isinstance(owner, tile.BroadcastOp):
+        return number_of(owner.operand)
+    held = owner.value if isinstance(owner, arith.ConstantOp) else None
+    return held.value.data if isinstance(held, FloatAttr) else None
+
+
+def scaled_sum(op: Operation) -> tuple[Sigmoid, float] | None:
+    """(f, s) of an op that computes `s (1 + f)` in f32: `f + 1`, or `f * s + s`."""
+    if not isinstance(op, arith.AddfOp | math.FmaOp) or element_of(op.results[0].type) != f32:
+        return None
+    for value in op.operands if isinstance(op, arith.AddfOp) else (op.a, op.b):
+        others = {number_of(other) for other in op.operands if other is not value}
+        scale = others.pop() if len(others) == 1 else None
+        if isinstance(value.owner, Sigmoid) and scale is not None and scale > 0:
+            return (value.owner, scale) if isinstance(op, math.FmaOp) or scale == 1.0 else None
+    return None
+
+
+def is_replaced(b: ProductBuilder, op: Sigmoid) -> bool:
+    """Whether all that is wanted of a sigmoid are such sums, and kernels of this kind take them from here."""
+    served = isinstance(op, math.TanhOp) or b.rounds_products
+    return served and all(scaled_sum(use.operation) is not None for use in op.result.uses)
+
+
+def _emit_sigmoid(b: ProductBuilder, op: Sigmoid) -> None:
+    if not is_replaced(b, op):
+        ARITHMETIC[type(op)](b, op)
+
+
+def _emit_sum(b: ProductBuilder, op: arith.AddfOp | math.FmaOp) -> None:
+    found = scaled_sum(op)
+    if found is None or not is_replaced(b, found[0]):
+        ARITHMETIC[type(op)](b, op)
+    else:
+        sigmoid, scale = found
+        b.values[op.result] = SUMS[type(sigmoid)](b, b.values[sigmoid.operand], scale)
+
+
+def one_plus_erf(b: ProductBuilder, x: SSAValue, scale: float) -> SSAValue:
+    """`erfc(-x)`, as `erfc(|x|)` left of 0 and `2 - erfc(|x|)` right of it, which loses nothing by cancellation."""
+    size = b.op(math.AbsFOp, x)
+    polynomial = b.constant(LOG2_ERFC[-1], x.type)
+    for coefficient in LOG2_ERFC[-2::-1]:
+        polynomial = b.op(math.FmaOp, polynomial, size, b.constant(coefficient, x.type))
+    tail = b.op(math.Exp2Op, b.op(math.FmaOp, polynomial, size, b.constant(log2(scale), x.type)))
+    rest = b.op(arith.SubfOp, b.constant(2 * scale, x.type), tail)
+    return b.add(tt.SelectOp.make(b.add(tt.CmpFOp.make("olt", x, b.constant(0.0, x.type))), tail, rest))
+
+
+def one_plus_tanh(b: ProductBuilder, x: SSAValue, scale: float) -> SSAValue:
+    """`2 / (1 + exp(-2x))`: the exponential may be 0 or infinite."""
+    power = b.op(math.Exp2Op, b.op(arith.MulfOp, x, b.constant(-2 * log2(e), x.type)))
+    below = b.op(arith.AddfOp, power, b.constant(1.0, x.type))
+    return b.op(arith.DivfOp, b.constant(2 * scale, x.type), below)
+
+
+SUMS: dict[type[Operation], Callable[[ProductBuilder, SSAValue, float], SSAValue]] = {
+    math.ErfOp: one_plus_erf,
+    math.TanhOp: one_plus_tanh,
+}
+
+
+def rounds_products(kernel: tile.KernelOp) -> bool:
+    """Whether a kernel sums up products, and stores narrow floats only."""
+    ops = [*kernel.walk()]
+    stored = [op.value.type for op in ops if isinstance(op, tile.StoreOp | tile.StoreBoxOp | tile.ScatterOp)]
+    narrow = all(element_of(type_).bitwidth <= NARROW_BITS for type_ in stored)  # type: ignore[attr-defined]
+    return narrow and any(isinstance(op, tile.DotOp) for op in ops)
+
+
+SIGMOIDS: dict[type[Operation], Any] = {
+    math.ErfOp: _emit_sigmoid,
+    math.TanhOp: _emit_sigmoid,
+    arith.AddfOp: _emit_sum,
+    math.FmaOp: _emit_sum,
+}
+
+__all__ = ["SIGMOIDS", "rounds_products"]
