@@ -112,8 +112,11 @@ class Case:
         return (own, *near) if (ROOT / own).exists() else near
 
     @property
-    def runs(self) -> tuple[Run, Run]:
-        return Run(self.tests, self), Run(RANDOM, self)
+    def runs(self) -> list[Run]:
+        """File by file, so that what was stopped loses little."""
+        return [
+            Run(file, self) for file in dict.fromkeys(file for test in (*self.tests, *RANDOM) for file in files(test))
+        ]
 
 
 def modules(beginning: str) -> list[str]:
@@ -129,14 +132,14 @@ def cases(beginning: str) -> list[Case]:
 
 @dataclass(frozen=True)
 class Run:
-    """Tests, with a mutant or without."""
+    """Tests of one file or folder, with a mutant or without."""
 
-    tests: tuple[str, ...]
+    test: str
     case: Case | None = None
 
     @property
     def name(self) -> str:
-        return " ".join(self.tests if self.case is None else (self.case.name, "@", *self.tests))
+        return self.test if self.case is None else f"{self.case.name} @ {self.test}"
 
 
 @dataclass(frozen=True)
@@ -178,7 +181,7 @@ class Laboratory:
         files = [f"--ignore={test}" for test in known if "::" not in test]
         plugins = ["-p", "no:cacheprovider", "-p", "no:xdist"]
         code = pytest.main(
-            ["-q", *plugins, "-m", "not slow", *stop, *files, *run.tests], plugins=[Watch(say, set(known))]
+            ["-q", *plugins, "-m", "not slow", *stop, *files, run.test], plugins=[Watch(say, set(known))]
         )
         if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             sys.exit(code)
@@ -219,7 +222,7 @@ def result_of(fork: Fork[Run]) -> Result:
     said = [cast(tuple[str, str], word) for word in fork.said]
     failed = [test for test, event in said if event == "failed"]
     if fork.status and (fork.status < 0 or not failed):
-        failed.append(said[-1][0] if said else fork.key.tests[0])
+        failed.append(said[-1][0] if said else fork.key.test)
     return Result(tuple(dict.fromkeys(failed)), round(fork.seconds, 1))
 
 
@@ -230,19 +233,21 @@ class Log:
         self.path = path
         lines = path.read_text().splitlines() if path is not None and path.exists() else []
         self.known: dict[str, Result] = {}
+        self.failing: set[str] = set()
+        """The tests that fail without a mutant, and which therefore say nothing."""
         for line in map(json.loads, lines):
-            self.known[line["run"]] = Result(tuple(line["failed"]), line["seconds"])
+            self._add(line["run"], Result(tuple(line["failed"]), line["seconds"]))
+
+    def _add(self, name: str, result: Result) -> None:
+        self.known[name] = result
+        if "@" not in name:
+            self.failing.update(result.failed)
 
     def note(self, run: Run, result: Result) -> None:
-        self.known[run.name] = result
+        self._add(run.name, result)
         if self.path is not None:
             with self.path.open("a") as stream:
                 stream.write(json.dumps({"run": run.name, **asdict(result)}, ensure_ascii=False) + "\n")
-
-    @property
-    def failing(self) -> list[str]:
-        """The tests that fail without a mutant, and which therefore say nothing."""
-        return sorted({test for name, result in self.known.items() if "@" not in name for test in result.failed})
 
     def killer(self, case: Case) -> str | None:
         """The test that a mutant dies of, if one is known."""
@@ -251,8 +256,8 @@ class Log:
 
     def next_run(self, case: Case) -> Run | None:
         """What is still to be run with a mutant: nothing once it is dead."""
-        left = [run for run in case.runs if run.name not in self.known]
-        return left[0] if left and self.killer(case) is None else None
+        left = (run for run in case.runs if run.name not in self.known and run.test not in self.failing)
+        return next(left, None) if self.killer(case) is None else None
 
 
 class Examination:
@@ -267,9 +272,9 @@ class Examination:
 
     def examine(self, forks: Forks[Run], chosen: Sequence[Case]) -> None:
         """The tests without a mutant first, then the mutants, one that still lives before the next ones."""
-        pending = deque(run for case in chosen if (run := self.log.next_run(case)) is not None)
-        wanted = [test for run in pending if run.case for test in (*run.case.tests, *RANDOM)]
-        self.try_unchanged(forks, dict.fromkeys(file for test in wanted for file in files(test)))
+        left = [case for case in chosen if self.log.next_run(case) is not None]
+        self.try_unchanged(forks, dict.fromkeys(run.test for case in left for run in case.runs))
+        pending = deque(run for case in left if (run := self.log.next_run(case)) is not None)
         for fork in forks.run(pending, self.work):
             case = fork.key.case
             assert case is not None
@@ -283,7 +288,7 @@ class Examination:
 
     def try_unchanged(self, forks: Forks[Run], tests: Iterable[str]) -> None:
         """Notes the tests that fail anyway. Behind one that the process dies at it begins again without that one."""
-        pending = deque(run for test in tests if (run := Run((test,))).name not in self.log.known)
+        pending = deque(run for test in tests if (run := Run(test)).name not in self.log.known)
         found: dict[Run, Result] = {}
         for fork in forks.run(pending, lambda say, run, slot: self.work(say, run, slot, found.get(run))):
             run, result = fork.key, result_of(fork)
@@ -319,7 +324,7 @@ def report(chosen: Sequence[Case], log: Log) -> str:
     for title, names in (
         ("survived", [case.name for case in survivors]),
         ("not examined yet", [case.name for case in unknown]),
-        ("tests left out, as they fail without a mutant", log.failing),
+        ("tests left out, as they fail without a mutant", sorted(log.failing)),
     ):
         lines += [f"{len(names)} {title}{':' if names else ''}", *(f"  {name}" for name in names)]
     return "\n".join(lines)
