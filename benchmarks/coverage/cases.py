@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any, TypeAlias
 
 import torch
@@ -130,14 +131,34 @@ EAGER_CRASHES = {("nn.functional.pdist", "empty")}
 # -- samples -----------------------------------------------------------------------------------------
 
 
+COMMON = ("float32", "bfloat16", "int64", "bool")
+"""The types that models run in, in the order in which they are tried."""
+
+
 @dataclass(frozen=True)
 class Extent:
-    """How much of the database is tried: `samples` for each operator and type (all if 0), of them `varied` in every
-    layout and form."""
+    """How much of the database is tried: `samples` for each operator and common type, `others` in the other types (all
+    if 0), of them `varied` in every layout and form."""
 
     samples: int = 0
     varied: int = 1
     device: str = "cpu"
+    others: int = 0
+
+    def limit(self, dtype: torch.dtype) -> int:
+        return self.samples if name_of(dtype) in COMMON else self.others
+
+    def words(self) -> str:
+        counts = [f"{count} samples" if count else "all samples" for count in (self.samples, self.others)]
+        types = f"{counts[0]} in {', '.join(COMMON)} and {counts[1]} in other types"
+        return (
+            f"{types if counts[0] != counts[1] else counts[0]} of its own on {self.device}, {self.varied} of them also "
+            "transposed, sliced, expanded, channels-last, empty, in place and into `out=`"
+        )
+
+
+def name_of(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def operators() -> list[OpInfo]:
@@ -151,30 +172,36 @@ def dtypes_of(op: OpInfo, device: str = "cpu") -> list[torch.dtype]:
     return sorted(op.supported_dtypes(device), key=str)
 
 
-def cases(op: OpInfo, dtype: torch.dtype, extent: Extent) -> Iterator[Case]:
-    """The cases of an operator in one type. Those that eager refuses are among them, on the CPU: a GPU may be lost
-    after them."""
-    device = extent.device
-    gradients = op.supports_autograd and dtype in op.supported_backward_dtypes(device)
+Samples: TypeAlias = Sequence[tuple[int, Any]]
+"""Samples of an operator, each with its number."""
+
+
+def samples_of(op: OpInfo, dtype: torch.dtype, extent: Extent) -> Samples:
+    """At most as many as the extent allows, evenly from all that there are."""
     torch.manual_seed(SEED)
-    samples = list(op.sample_inputs(device, dtype, requires_grad=gradients))
-    for number, sample in _spread(samples, extent.samples):
+    made = op.sample_inputs(extent.device, dtype, requires_grad=_differentiable(op, dtype, extent.device))
+    limit = extent.limit(dtype)
+    samples = list(enumerate(islice(made, 1) if limit == 1 else made))
+    step = max(1.0, len(samples) / limit) if limit else 1.0
+    return [samples[int(number * step)] for number in range(int(len(samples) / step))]
+
+
+def cases(op: OpInfo, dtype: torch.dtype, extent: Extent, samples: Samples) -> Iterator[Case]:
+    """The cases that those samples make. Those that eager refuses are among them, on the CPU: a GPU may be lost after
+    them."""
+    differentiable = _differentiable(op, dtype, extent.device)
+    for number, sample in samples:
         call = Call.of(op, (sample.input, *sample.args), sample.kwargs, sample.output_process_fn_grad)
-        needs = gradients and any(tensor.requires_grad for tensor in call.tensors)
+        needs = differentiable and any(tensor.requires_grad for tensor in call.tensors)
         yield Case(f"{number}", call, needs)
         if number < extent.varied:
             yield from _variations(op, sample, call, str(number), needs)
-    if device == "cpu":
+    if extent.device == "cpu" and (not samples or samples[0][0] == 0):
         yield from _errors(op, dtype)
 
 
-def _spread(samples: list[Any], limit: int) -> Iterator[tuple[int, Any]]:
-    """At most so many samples, evenly from the whole list, each with its number."""
-    step = max(1.0, len(samples) / limit) if limit else 1.0
-    position = 0.0
-    while int(position) < len(samples):
-        yield int(position), samples[int(position)]
-        position += step
+def _differentiable(op: OpInfo, dtype: torch.dtype, device: str) -> bool:
+    return bool(op.supports_autograd and dtype in op.supported_backward_dtypes(device))
 
 
 def _variations(op: OpInfo, sample: Any, call: Call, number: str, gradients: bool) -> Iterator[Case]:

@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
+from ...ir.errors import StepwellError
+from .reference import PRECISE, Reference, numbers
 from .running import Outcome
 
 Difference: TypeAlias = dict[str, str]
 """What differs, by kind: `values`, `dtype`, `sizes`, `strides`, `aliases`, `error`, …"""
 
 OWN_ERROR = 3
-"""How many times eager's own largest error is allowed."""
+"""How many times eager's own error is allowed: its largest, and its largest in units of an element's magnitude."""
 
 ULPS = 4
-"""And how many units in the last place of a result, where eager's error happens to be smaller."""
+"""And how many units in the last place of an element's magnitude, where eager's error happens to be smaller."""
 
 SHARE = {"results": 1 / 8, "inputs": 1 / 8, "gradients": 2.0}
-"""Smaller elements are judged as if they were this share of the largest; gradients cancel what is larger than they."""
+"""An element's magnitude is what was added up to it, if that is more than itself. It is at most this share of the
+largest element, as gradients cancel what is larger than they, unless it must tell eager's error, too: in float64."""
 
 
-def difference(expected: Outcome, found: Outcome, reference: Outcome | None, *, values: bool = True) -> Difference:
-    """How the outcomes differ; `reference` is the call in float64. Without `values` only what surrounds them counts."""
+def difference(expected: Outcome, found: Outcome, reference: Reference | None, *, values: bool = True) -> Difference:
+    """How the outcomes differ; without `reference` or `values`, values are compared with eager's or not at all."""
     if expected.error is not None or found.error is not None:
         return _error_difference(expected.error, found.error)
     if len(expected.results) != len(found.results):
         return {"count": f"{len(found.results)} results, expected {len(expected.results)}"}
     differences: Difference = {}
     for name in ("results", "inputs", "gradients"):
-        references = getattr(reference, name, ()) if reference is not None and reference.error is None else ()
-        parts = zip_longest(getattr(expected, name), getattr(found, name), references)
-        for number, (one, other, precise) in enumerate(parts):
-            for kind, text in _value_differences(one, other, precise, values, SHARE[name]):
+        for number, (one, other) in enumerate(zip_longest(getattr(expected, name), getattr(found, name))):
+            near = Nearness(reference, name, number) if values else None
+            for kind, text in _value_differences(one, other, near):
                 differences.setdefault(kind, f"{name}[{number}]: {text}")
     if (aliases := _aliases(expected)) != (mine := _aliases(found)):
         differences["aliases"] = f"storages {mine}, expected {aliases}"
@@ -47,7 +50,8 @@ def _error_difference(expected: Exception | None, found: Exception | None) -> Di
         return {"error": f"raised {_described(found)}"}
     if found is None:
         return {"no error": f"expected {_described(expected)}"}
-    if isinstance(found, type(expected)) or type(expected).__name__ in f"{type(found).__name__} {found}":
+    cause = getattr(found, "inner_exception", found)  # what Dynamo wraps if a backend raises
+    if isinstance(cause, type(expected)) and not isinstance(cause, StepwellError):
         return {}
     return {"error type": f"raised {_described(found)}, expected {_described(expected)}"}
 
@@ -74,17 +78,17 @@ def _aliases(outcome: Outcome) -> list[tuple[int, int]]:
 # -- one value ---------------------------------------------------------------------------------------
 
 
-def _value_differences(
-    expected: Any, found: Any, reference: Any, values: bool, share: float
-) -> Iterator[tuple[str, str]]:
+def _value_differences(expected: Any, found: Any, near: Nearness | None) -> Iterator[tuple[str, str]]:
     if not isinstance(expected, Tensor) or not isinstance(found, Tensor):
-        if type(expected) is not type(found) or (values and repr(expected) != repr(found)):
+        if type(expected) is not type(found) or (near is not None and repr(expected) != repr(found)):
             yield "values", f"{found!r}, expected {expected!r}"
         return
     facts = list(_fact_differences(expected, found))
     yield from facts
-    if values and not any(kind in ("dtype", "sizes", "layout") for kind, _ in facts):
-        yield from _element_differences(_dense(expected), _dense(found), reference, share)
+    if near is not None and not any(kind in ("dtype", "sizes", "layout") for kind, _ in facts):
+        wrong = near.wrong(expected, found)
+        if wrong.any():
+            yield "values", _first(numbers(expected), numbers(found), wrong)
 
 
 def _fact_differences(expected: Tensor, found: Tensor) -> Iterator[tuple[str, str]]:
@@ -97,55 +101,64 @@ _FACTS = {
     "layout": lambda x: x.layout,
     "dtype": lambda x: x.dtype,
     "sizes": lambda x: tuple(x.shape),
-    "strides": lambda x: x.stride() if x.layout == torch.strided and x.numel() else None,
+    "strides": lambda x: x.stride() if x.layout == torch.strided else None,
     "class": lambda x: type(x),
     "requires_grad": lambda x: x.requires_grad,
     "conjugation": lambda x: (x.is_conj(), x.is_neg()),
 }
 
 
-def _dense(tensor: Tensor) -> Tensor:
-    """The elements as plain numbers."""
-    tensor = tensor.detach()
-    if tensor.is_quantized:
-        return tensor.dequantize()
-    if tensor.layout != torch.strided:
-        tensor = tensor.to_dense()
-    tensor = tensor.resolve_conj().resolve_neg()
-    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+@dataclass(frozen=True)
+class Nearness:
+    """How near a tensor must be to the same one of the reference: about as near as eager's."""
 
+    reference: Reference | None
+    name: str
+    number: int
 
-def _element_differences(expected: Tensor, found: Tensor, reference: Any, share: float) -> Iterator[tuple[str, str]]:
-    if not expected.is_floating_point():
-        if not torch.equal(expected, found):
-            yield "values", _first(expected, found, expected != found)
-        return
-    wide, given = expected.double(), found.double()
-    if torch.equal(wide.nan_to_num(), given.nan_to_num()) and torch.equal(wide.isnan(), given.isnan()):
-        return
-    wrong = ~_close(wide, given, _reference_for(expected, reference), torch.finfo(expected.dtype).eps, share)
-    if wrong.any():
-        yield "values", _first(expected, found, wrong)
+    def wrong(self, expected: Tensor, found: Tensor) -> Tensor:
+        """Per element: whether it is too far off. Integers and what is not finite must be equal."""
+        one, other = numbers(expected), numbers(found)
+        differs = (one != other) & ~(one.isnan() & other.isnan())
+        if not one.is_floating_point() or not differs.any():
+            return differs
+        finite = one.isfinite() & other.isfinite()
+        precise = self._precise(one)
+        error, own = ((value - precise).abs() for value in (other, one))
+        return differs & ~(finite & (error <= self._allowed(precise, own, finite, expected.dtype)))
 
+    def _precise(self, eager: Tensor) -> Tensor:
+        value = None if self.reference is None else self.reference.value(self.name, self.number)
+        precise = eager if value is None else numbers(value)
+        return torch.where(precise.isfinite(), precise, eager) if precise.shape == eager.shape else eager
 
-def _reference_for(expected: Tensor, reference: Any) -> Tensor | None:
-    if not isinstance(reference, Tensor):
-        return None
-    precise = _dense(reference)
-    return precise.double() if precise.shape == expected.shape else None
+    def _allowed(self, precise: Tensor, own: Tensor, finite: Tensor, dtype: torch.dtype) -> Tensor:
+        """`OWN_ERROR` times eager's error and `ULPS` units, both of the element's magnitude.
 
+        Eager's error in units of magnitudes carries over from element to element; it is at most its largest error.
+        Where nothing is more precise than eager, both may be wrong, and eager's error is not known.
+        """
+        if not finite.any():
+            return torch.zeros_like(precise)
+        info, finer = torch.finfo(dtype), self._finer(dtype)
+        magnitude = self._magnitude(precise, finite, info.tiny, finer)
+        units = (own / magnitude)[finite & (own > 0)]
+        carried = (magnitude * units.max()).nan_to_num(nan=torch.inf) if units.numel() else torch.zeros_like(own)
+        slack = ULPS if finer else 8 * ULPS
+        return OWN_ERROR * carried.clamp(max=own[finite].max()) + slack * info.eps * magnitude
 
-def _close(expected: Tensor, found: Tensor, reference: Tensor | None, eps: float, share: float) -> Tensor:
-    """Per element: both not finite in the same way, or as near to the reference as eager is."""
-    finite = expected.isfinite() & found.isfinite()
-    same = (expected == found) | (expected.isnan() & found.isnan())
-    precise = expected if reference is None else torch.where(reference.isfinite(), reference, expected)
-    error, own = ((value - precise).abs() for value in (found, expected))
-    scale = float(precise[finite].abs().max()) if finite.any() else 0.0
-    largest = float(own[finite].max()) if finite.any() else 0.0
-    slack = ULPS * (1 if reference is not None else 8)
-    allowed = OWN_ERROR * largest + slack * eps * torch.maximum(precise.abs(), torch.tensor(scale * share))
-    return same | (finite & (error <= allowed))
+    def _magnitude(self, precise: Tensor, finite: Tensor, tiny: float, finer: bool) -> Tensor:
+        added = None if self.reference is None else self.reference.added(self.name, self.number)
+        most = precise[finite].abs().max() * SHARE[self.name]
+        if added is not None and added.shape == precise.shape:
+            known = added.clamp(min=tiny)  # a smaller number has no more digits
+            most = known.minimum(most) if finer else torch.where(added.isfinite(), known, most)
+        return precise.abs().maximum(most)
+
+    def _finer(self, dtype: torch.dtype) -> bool:
+        if self.reference is None or self.reference.outcome.error is not None:
+            return False
+        return self.reference.finer or dtype in PRECISE
 
 
 def _first(expected: Tensor, found: Tensor, wrong: Tensor) -> str:

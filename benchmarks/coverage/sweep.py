@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import signal
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
+from time import process_time
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from .cases import Call, Case, Extent, OpInfo, cases
+from .cases import Case, Extent, OpInfo, cases, name_of, samples_of
 from .judge import Difference, difference, kinds_beyond
-from .running import Externs, Outcome, by_dynamo, directly, eagerly, run
+from .reference import Reference
+from .running import Compiler, Externs, Outcome, by_dynamo, directly, eagerly, run
 
 SECONDS_PER_CASE = 60
 
@@ -30,40 +31,60 @@ class Result:
     """How an operator fared in one type: counts of cases, the eager operators that it called, each with its first case,
     and what was wrong.
 
-    `refused` cases are those that eager itself refuses, `excused` those that `aot_eager` does not pass either.
+    `refused` cases are those that eager itself refuses, `excused` those that `aot_eager` does not pass either. It may
+    be of one of several `parts` of the cases; `left` if some of these were not run.
     """
 
     op: str
     dtype: str
+    part: int = 0
+    parts: int = 1
     passed: int = 0
     refused: int = 0
     excused: int = 0
     externs: dict[str, str] = field(default_factory=dict)
     wrong: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0
+    left: bool = False
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def tried(op: OpInfo, dtype: torch.dtype, extent: Extent) -> Result:
-    """All cases of an operator in one type; on a GPU the way through Dynamo, which is that of the CPU, is left out."""
-    result, externs = Result(op.full_name, str(dtype).removeprefix("torch.")), Externs()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for number, case in enumerate(cases(op, dtype, extent)):
-            externs.case = case.name
-            _try(result, op, case, externs, by_user=number == 0 and extent.device == "cpu")
-    result.externs = dict(sorted(externs.targets.items()))
+    """All cases of an operator in one type."""
+    result = Result(op.full_name, name_of(dtype))
+    for _ in trying(result, op, cases(op, dtype, extent, samples_of(op, dtype, extent))):
+        pass
     return result
 
 
-def _try(result: Result, op: OpInfo, case: Case, externs: Externs, by_user: bool) -> None:
+def trying(result: Result, op: OpInfo, some: Iterable[Case]) -> Iterator[str]:
+    """Tries case after case, and yields the name of each before it begins.
+
+    The first of an operator is compiled through Dynamo, too; not on a GPU, where that way is the CPU's.
+    """
+    externs = Externs(targets=result.externs)
+    for case in some:
+        yield case.name
+        externs.case = case.name
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _try(result, op, case, externs)
+
+
+def _try(result: Result, op: OpInfo, case: Case, externs: Externs) -> None:
+    on_device = any(tensor.device.type != "cpu" for tensor in case.call.tensors)
+    by_user = case.name == "0" and not on_device
+    begun = process_time()
     try:
         with _time_limit(SECONDS_PER_CASE):
             verdict = _verdict(case, externs, values=op.name not in UNINITIALIZED, by_user=by_user)
     except TimeoutError:
-        result.wrong[case.name] = f"time: more than {SECONDS_PER_CASE} s"
-        return
+        verdict = {"time": f"more than {SECONDS_PER_CASE} s"}
+    if on_device:
+        torch.cuda.synchronize()  # a device that is lost ends the process, and that is the result
+    result.seconds = round(result.seconds + process_time() - begun, 3)
     if isinstance(verdict, str):
         setattr(result, verdict, getattr(result, verdict) + 1)
     else:
@@ -74,61 +95,28 @@ def _verdict(case: Case, externs: Externs, *, values: bool, by_user: bool) -> st
     """The count that the case adds to, or how it is wrong. `by_user` asks for the way through Dynamo, too."""
     expected = run(eagerly, case.call, gradients=case.gradients)
     random = values and _is_random(case, expected)
-    reference = None if expected.error is not None or random else _reference(case)
-    found = run(directly(externs, fallback_random=random), case.call, gradients=case.gradients)
-    differs = difference(expected, found, reference, values=values)
+    reference = None if random else Reference(case)
+
+    def compared(compiler: Compiler) -> tuple[Outcome, Difference]:
+        found = run(compiler, case.call, gradients=case.gradients)
+        return found, difference(expected, found, reference, values=values)
+
+    found, differs = compared(directly(externs, fallback_random=random))
     if differs or by_user:
-        options = {"strict": True, "fallback_random": random}
-        differs = difference(
-            expected,
-            run(by_dynamo("stepwell", **options), case.call, gradients=case.gradients),
-            reference,
-            values=values,
-        )
+        found, differs = compared(by_dynamo("stepwell", strict=True, fallback_random=random))
     if not differs:
         return "refused" if expected.error is not None else "passed"
-    uncompiled = difference(
-        expected, run(by_dynamo("aot_eager"), case.call, gradients=case.gradients), reference, values=values
-    )
-    if "error" in uncompiled:
+    uncompiled, also = compared(by_dynamo("aot_eager"))
+    if "error" in also:
         return "excused"
-    return kinds_beyond(differs, [*uncompiled]) or "excused"
+    if "error type" in also and type(found.error) is type(uncompiled.error):
+        return "refused"
+    return kinds_beyond(differs, [*also]) or "excused"
 
 
 def _is_random(case: Case, expected: Outcome) -> bool:
     """Whether another seed gives other results."""
     return bool(difference(expected, run(eagerly, case.call, gradients=case.gradients, seed=1), None))
-
-
-# -- reference ---------------------------------------------------------------------------------------
-
-_PRECISE = {
-    torch.bfloat16: torch.float64,
-    torch.float16: torch.float64,
-    torch.float32: torch.float64,
-    torch.complex32: torch.complex128,
-    torch.complex64: torch.complex128,
-}
-
-
-def _reference(case: Case) -> Outcome | None:
-    """The case in float64; None where that is what it computes in."""
-    precise = _in_float64(case.call)
-    same = all(one is other for one, other in zip(precise.leaves, case.call.leaves, strict=True))
-    return None if same else run(eagerly, precise, gradients=case.gradients)
-
-
-def _in_float64(call: Call) -> Call:
-    """The call with its tensors, and the types that it names, made precise."""
-
-    def precise(leaf: Any) -> Any:
-        if not isinstance(leaf, Tensor):
-            return _PRECISE.get(leaf, leaf) if isinstance(leaf, torch.dtype) else leaf
-        if leaf.dtype not in _PRECISE or leaf.layout != torch.strided:
-            return leaf  # the same object: nothing is more precise
-        return leaf.detach().to(_PRECISE[leaf.dtype]).requires_grad_(leaf.requires_grad)
-
-    return replace(call, leaves=tuple(map(precise, call.leaves)))
 
 
 # -- time --------------------------------------------------------------------------------------------
