@@ -172,15 +172,23 @@ def recording_stream(device: torch.device) -> torch.cuda.Stream:
 
 
 class GraphedPlan:
-    """A plan that records and replays itself; `checks` are done before every replay."""
+    """A plan that records and replays itself; `checks` are done before every replay. Where it is `fixed`, no two calls
+    differ in sizes and strides."""
 
     def __init__(
-        self, function: BoxedCall, name: str, device: torch.device, checks: Sequence[Callable[[], None]]
+        self,
+        function: BoxedCall,
+        name: str,
+        device: torch.device,
+        checks: Sequence[Callable[[], None]],
+        *,
+        fixed: bool = False,
     ) -> None:
         self._function = function
         self._name = name
         self._device = device
         self._checks = checks
+        self._fixed = fixed
         self._recordings: OrderedDict[Pattern, list[Recording]] = OrderedDict()
         self._refused = False
         self._lock = threading.RLock()
@@ -214,13 +222,15 @@ class GraphedPlan:
         stream = torch._C._cuda_getCurrentRawStream(self._device.index)
         found: list[Any] = [stream, torch.is_inference_mode_enabled()]
         for value in args:
-            if isinstance(value, Tensor):
-                if not value.is_cuda:
-                    self._refuse("an input is on the CPU")
-                    return None
-                found += (value.data_ptr(), value.shape, value.stride())
-            else:
+            if not isinstance(value, Tensor):
                 found.append(value)
+            elif not value.is_cuda:
+                self._refuse("an input is on the CPU")
+                return None
+            elif self._fixed:
+                found.append(value.data_ptr())
+            else:
+                found += (value.data_ptr(), value.shape, value.stride())
         return tuple(found)
 
     def _remember(self, pattern: Pattern) -> None:

@@ -15,7 +15,7 @@ from ..backends.triton.cuda import CudaKernel, cuda_driver
 from ..backends.triton.target import architecture, device_target
 from ..frontend.import_fx import ImportedGraph
 from ..ir import tt
-from ..ir.shapes import SYMBOLS, MapAttr, SymbolAttr
+from ..ir.shapes import SYMBOLS, MapAttr, SymbolAttr, symbol_ranges
 from ..ir.target import Target
 from ..ir.tile.ops import STAGES, WARPS
 from ..ir.tt.ops import DIVISIBILITY, ERRORS, GRID, UNALIGNED
@@ -102,7 +102,8 @@ class CudaMachine:
             warn_refused(name, reason)
             return plan
         checks = [code.errors.check for code in codes.values() if code.errors is not None]
-        return replace(plan, function=GraphedPlan(plan.function, name, self.device, checks))
+        fixed = not symbol_ranges(imported.function)
+        return replace(plan, function=GraphedPlan(plan.function, name, self.device, checks, fixed=fixed))
 
 
 def _number(function: tt.FuncOp, name: str) -> int:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from torch import Tensor
 
 from stepwell.runtime import cuda_graphs
 from stepwell.runtime.cuda_graphs import MAX_PATTERNS, MAX_TWINS, GraphedPlan, Owned, described
@@ -94,6 +95,21 @@ def test_the_pattern_used_longest_ago_is_forgotten(plan: GraphedPlan) -> None:
         plan([number])
     assert plan([0])[0] == "ran"
     assert plan([MAX_PATTERNS])[0] == "replayed"
+
+
+class OnGpu(Tensor):
+    """Says that it is on a GPU."""
+
+    is_cuda = True
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_layouts_are_part_of_a_pattern_unless_the_plan_is_for_one(plan: GraphedPlan, fixed: bool) -> None:
+    plan = GraphedPlan(lambda args: ["ran"], "inference", DEVICE, (), fixed=fixed)
+    x = torch.zeros(4, 6).as_subclass(OnGpu)
+    assert plan([x])[0] == "ran"
+    assert plan([x.view(6, 4)])[0] == ("replayed" if fixed else "ran")
+    assert plan([x])[0] == "replayed"
 
 
 def test_a_tensor_on_the_cpu_ends_it_with_a_reason(plan: GraphedPlan) -> None:
