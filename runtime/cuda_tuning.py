@@ -58,11 +58,12 @@ def tune_products(module: ModuleOp, machine: CudaMachine, context: Callable[[], 
 
 
 def is_tunable(kernel: loop.KernelOp, contraction: Contraction) -> bool:
-    """Whether all sizes are known and there are rows enough for a choice."""
+    """Whether all sizes are known, there are rows enough for a choice, and the factors are narrow."""
     layouts = [layout_of(value.type) for value in (*captured(kernel), *kernel.results)]
     numbers = [size for layout in layouts for size in (*layout.sizes, *layout.strides)]
     rows = contraction.nest.sizes[list(contraction.nest.indices).index(contraction.rows[-1])]
-    return all(size.is_constant for size in numbers) and not kernel.operands and rows.constant > FEW_ROWS
+    known = all(size.is_constant for size in numbers) and not contraction.is_wide
+    return known and not kernel.operands and rows.constant > FEW_ROWS
 
 
 @dataclass(frozen=True)

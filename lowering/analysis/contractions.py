@@ -13,9 +13,9 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from ...ir import loop
-from ...ir.dtypes import BFLOAT16, FLOAT16
+from ...ir.dtypes import BFLOAT16, FLOAT16, FLOAT32
 
-FACTORS = (BFLOAT16, FLOAT16)
+NARROW = (BFLOAT16, FLOAT16)
 """Element types whose products are exact in f32, in which they are summed."""
 
 
@@ -42,6 +42,11 @@ class Contraction:
         return tuple(index for index in self.nest.indices if index in one.indices and index not in other.indices)
 
     @property
+    def is_wide(self) -> bool:
+        """Whether the factors are f32, as they are of many sums along rows that are no products of matrices."""
+        return bool(self.lhs.result.type == FLOAT32)
+
+    @property
     def depth(self) -> SSAValue:
         """The index that is summed over."""
         return self.reduction.indices[0]
@@ -56,7 +61,8 @@ def contraction_of(kernel: loop.KernelOp) -> Contraction | None:
     if len(inner) != 1 or not isinstance(inner[0], loop.ReduceOp):
         return None
     factors = factors_of(inner[0])
-    return None if factors is None else Contraction(nests[0], inner[0], *factors)
+    found = None if factors is None else Contraction(nests[0], inner[0], *factors)
+    return None if found is not None and found.is_wide and not (found.rows and found.columns) else found
 
 
 def factors_of(reduction: loop.ReduceOp) -> tuple[loop.ReadOp, loop.ReadOp] | None:
@@ -67,24 +73,27 @@ def factors_of(reduction: loop.ReduceOp) -> tuple[loop.ReadOp, loop.ReadOp] | No
     if not isinstance(yielded.owner, arith.MulfOp):
         return None
     reads = [_read_in(operand, reduction) for operand in yielded.owner.operands]
-    if None in reads or len([*reduction.block.ops]) != _OPS:
+    if None in reads:
         return None
     first, second = (read for read in reads if read is not None)
+    if len([*reduction.block.ops]) != (_OPS if first.result.type == FLOAT32 else _OPS + 2):
+        return None
     if first.result.type != second.result.type or not _along(first, reduction) or not _along(second, reduction):
         return None
     return first, second
 
 
-_OPS = 6
-"""Of the body of such a sum: two reads, each widened, their product, and the end."""
+_OPS = 4
+"""Of the body of such a sum: two reads, their product, and the end; each read may be widened."""
 
 
 def _read_in(value: SSAValue, reduction: loop.ReduceOp) -> loop.ReadOp | None:
-    """The read of a narrow float, in the reduction, that a value widens."""
-    widened = value.owner
-    if not isinstance(widened, arith.ExtFOp) or widened.input.type not in FACTORS:
+    """The read of f32 in the reduction that a value is, or of a narrow float that it widens."""
+    read, widened = value.owner, value.owner
+    if isinstance(widened, arith.ExtFOp) and widened.input.type in NARROW:
+        read = widened.input.owner
+    elif value.type != FLOAT32:
         return None
-    read = widened.input.owner
     return read if isinstance(read, loop.ReadOp) and read.parent is reduction.block and read.guard is None else None
 
 

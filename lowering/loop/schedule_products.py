@@ -29,7 +29,8 @@ def size_of(kernel: loop.KernelOp, contraction: Contraction) -> ProductSize:
     batch = 1
     for extent in extents.values():
         batch *= max(extent, 1)
-    return ProductSize(batch, rows, columns, sizes.likely(contraction.reduction.sizes[0]))
+    width = contraction.lhs.result.type.bitwidth // 8  # type: ignore[attr-defined]
+    return ProductSize(batch, rows, columns, sizes.likely(contraction.reduction.sizes[0]), width)
 
 
 def is_schedulable(contraction: Contraction | None) -> bool:

@@ -13,6 +13,9 @@ from ...ir.target import Target
 CORE_RATE = 7.5e12
 """Operations a second of the matrix unit of one multiprocessor, on bf16 or f16."""
 
+LANE_RATE = 0.41e12
+"""Operations a second of the lanes of one multiprocessor, on f32, which matrix units would round."""
+
 BANDWIDTH = 3.6e12
 """Bytes a second from memory."""
 
@@ -50,15 +53,29 @@ EFFICIENCY: dict[ProductSchedule, float] = {
 }
 """Schedule → its share of the matrix units' rate once it runs. The order is that of preference at a tie."""
 
+WIDE_EFFICIENCY: dict[ProductSchedule, float] = {
+    ProductSchedule(32, 32, 32, warps=4, stages=3): 0.25,
+    ProductSchedule(16, 16, 64, warps=2, stages=3): 0.18,
+}
+"""The same for f32, of the rate of the lanes: small tiles alone, since what is large is the library's."""
+
+WIDE_BYTES = 4
+"""Of an element of f32."""
+
 
 @dataclass(frozen=True)
 class ProductSize:
-    """`batch` products of `rows` × `depth` and `depth` × `columns`."""
+    """`batch` products of `rows` × `depth` and `depth` × `columns`, of elements of so many bytes."""
 
     batch: int
     rows: int
     columns: int
     depth: int
+    element_bytes: int = 2
+
+    @property
+    def is_wide(self) -> bool:
+        return self.element_bytes >= WIDE_BYTES
 
     @property
     def operations(self) -> float:
@@ -66,9 +83,17 @@ class ProductSize:
 
     @property
     def bytes(self) -> float:
-        """Of factors and result, two for each element."""
+        """Of factors and result."""
         factors = self.rows * self.depth + self.depth * self.columns
-        return 2.0 * self.batch * (factors + self.rows * self.columns)
+        return float(self.element_bytes) * self.batch * (factors + self.rows * self.columns)
+
+
+LEAST_EFFICIENCY = min(EFFICIENCY.values())
+
+
+def peak(size: ProductSize) -> float:
+    """Operations a second of one multiprocessor, on elements of that size."""
+    return LANE_RATE if size.is_wide else CORE_RATE
 
 
 def seconds(size: ProductSize, schedule: ProductSchedule, target: Target) -> float:
@@ -76,12 +101,15 @@ def seconds(size: ProductSize, schedule: ProductSchedule, target: Target) -> flo
     tiles = size.batch * -(-size.rows // schedule.rows) * -(-size.columns // schedule.columns)
     steps = -(-tiles // target.cores) * -(-size.depth // schedule.depth)
     operations = 2.0 * schedule.rows * schedule.columns * schedule.depth
-    step = operations / (CORE_RATE * EFFICIENCY.get(schedule, min(EFFICIENCY.values())))
+    step = operations / (peak(size) * (EFFICIENCY | WIDE_EFFICIENCY).get(schedule, LEAST_EFFICIENCY))
     return max(steps * step, size.bytes / BANDWIDTH) + START_SECONDS[schedule.descriptors]
 
 
-def candidates(point_bytes: int, target: Target) -> list[ProductSchedule]:
-    """The schedules that fit the shared memory, if what follows the sum moves so many bytes for each element."""
+def candidates(point_bytes: int, target: Target, *, wide: bool = False) -> list[ProductSchedule]:
+    """The schedules, for f32 or for narrow floats, that fit the shared memory, if what follows the sum moves so many
+    bytes for each element."""
+    if wide:
+        return [*WIDE_EFFICIENCY]
     return [schedule for schedule in EFFICIENCY if schedule.needed_bytes(point_bytes) <= target.l1_bytes - MARGIN] or [
         min(EFFICIENCY, key=lambda schedule: schedule.needed_bytes(point_bytes))
     ]
@@ -89,19 +117,19 @@ def candidates(point_bytes: int, target: Target) -> list[ProductSchedule]:
 
 def best_schedule(size: ProductSize, target: Target, point_bytes: int = 2) -> ProductSchedule:
     """The schedule under which the product takes the least time."""
-    return min(candidates(point_bytes, target), key=lambda schedule: seconds(size, schedule, target))
+    return min(candidates(point_bytes, target, wide=size.is_wide), key=lambda schedule: seconds(size, schedule, target))
 
 
 def library_seconds(size: ProductSize, target: Target) -> float:
     """What a library takes, with all that a call of it costs."""
-    rate = LIBRARY_SHARE * CORE_RATE * target.cores
+    rate = LIBRARY_SHARE * peak(size) * target.cores
     return max(size.operations / rate, size.bytes / BANDWIDTH) + START_SECONDS[False] + LIBRARY_SECONDS
 
 
 def is_ours(size: ProductSize, target: Target) -> bool:
     """Whether a kernel of ours should compute the product."""
     if size.rows <= FEW_ROWS:
-        return size.batch == 1
+        return size.batch == 1 and not size.is_wide
     if min(size.columns, size.depth) < LEAST_SIZE:
         return False
     return seconds(size, best_schedule(size, target), target) <= SLACK * library_seconds(size, target)
@@ -110,6 +138,7 @@ def is_ours(size: ProductSize, target: Target) -> bool:
 __all__ = [
     "EFFICIENCY",
     "FEW_ROWS",
+    "WIDE_EFFICIENCY",
     "ProductSize",
     "best_schedule",
     "candidates",

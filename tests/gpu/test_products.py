@@ -58,6 +58,11 @@ def test_linear_gelu(rows: int, columns: int, depth: int, dtype: torch.dtype, gp
     check(gelu, *(randn(*shape, dtype=dtype) for shape in inputs))
 
 
+@pytest.mark.parametrize(("rows", "columns", "depth"), [(256, 128, 64), (256, 16, 128), (100, 72, 256)])
+def test_small_products_of_f32(rows: int, columns: int, depth: int, gpu: torch.device) -> None:
+    check(gelu, *(randn(*shape, dtype=torch.float32) for shape in ((rows, depth), (columns, depth), (columns,))))
+
+
 def test_rows_in_two_dims_and_a_residual(gpu: torch.device) -> None:
     check(with_residual, randn(8, 128, 512), randn(1024, 512), randn(1024), randn(8, 128, 1024))
 

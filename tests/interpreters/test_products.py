@@ -11,6 +11,7 @@ from xdsl.parser import Parser
 from stepwell.ir import loop, tile, tt
 from stepwell.ir.product_schedule import LIBRARY, PRODUCT, ProductAttr, ProductSchedule
 from stepwell.ir.tt.ops import UNALIGNED
+from stepwell.lowering.schedule.product_costs import WIDE_EFFICIENCY
 from stepwell.tests.interpreters.lowered_triton import TO_TRITON, context, lower
 from stepwell.tests.interpreters.support import eager_extern, run, to_tensor
 
@@ -19,13 +20,16 @@ SCHEDULES = [
     ProductSchedule(16, 64, 16, warps=1, stages=3, descriptors=True),
 ]
 
+IEEE = 2
+"""Of `tt.dot`: f32 is multiplied as it is."""
+
 LAYOUTS = {"rows": "({1}, 1)", "columns": "(1, {0})"}
 """Name → the strides of a matrix of {0} × {1}."""
 
 
-def matrix(rows: int, columns: int, layout: str) -> str:
+def matrix(rows: int, columns: int, layout: str, element: str = "bf16") -> str:
     strides = LAYOUTS[layout].format(rows, columns)
-    return f"tensor<{rows}x{columns}xbf16, #stepwell.layout<({rows}, {columns}), {strides}>>"
+    return f"tensor<{rows}x{columns}x{element}, #stepwell.layout<({rows}, {columns}), {strides}>>"
 
 
 def program(left: str, right: str) -> str:
@@ -74,6 +78,27 @@ def test_a_product_and_what_follows_it(left: str, right: str, schedule: ProductS
     loads = [op for op in module.walk() if isinstance(op, tt.DescriptorLoadOp)]
     assert len(loads) == (2 if schedule.descriptors else 0)
     check(module)
+
+
+@pytest.mark.parametrize("schedule", WIDE_EFFICIENCY, ids=str)
+@pytest.mark.parametrize("right", LAYOUTS)
+@pytest.mark.parametrize("left", LAYOUTS)
+def test_a_product_of_f32_is_as_exact_as_a_library(left: str, right: str, schedule: ProductSchedule) -> None:
+    x, y = matrix(40, 24, left, "f32"), matrix(24, 72, right, "f32")
+    text = f"""
+func.func @main(%x: {x}, %y: {y}, %b: tensor<72xf32>) -> tensor<40x72xf32> {{
+  %m = graph.matmul %x, %y, %b : ({x}, {y}, tensor<72xf32>) -> tensor<40x72xf32>
+  %r = graph.relu %m : tensor<40x72xf32>
+  func.return %r : tensor<40x72xf32>
+}}
+"""
+    module = lowered(text, ProductAttr(schedule))
+    (dot,) = {op.input_precision.value.data for op in module.walk() if isinstance(op, tt.DotOp)}
+    assert dot == IEEE
+    left_factor, right_factor, bias = (value.float() for value in inputs())
+    (found,) = run(module, left_factor, right_factor, bias, extern=eager_extern)
+    exact = (left_factor.double() @ right_factor.double() + bias.double()).relu()
+    torch.testing.assert_close(to_tensor(found).double(), exact, rtol=1e-5, atol=1e-5)
 
 
 def test_the_function_for_unaligned_addresses_computes_the_same() -> None:

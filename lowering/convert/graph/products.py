@@ -16,7 +16,7 @@ from ....ir.expr import ONE, ZERO, Expr, dim
 from ....ir.product_schedule import MEASURE
 from ....ir.shapes import sizes_of, strides_of
 from ....ir.target import Target, target_of
-from ...analysis.contractions import FACTORS
+from ...analysis.contractions import NARROW
 from ...analysis.sizes import Sizes
 from ...schedule.product_costs import FEW_ROWS, ProductSize, is_ours
 from .conversion import narrow
@@ -28,21 +28,21 @@ LEAST_ARCHITECTURE = 90
 """The first compute capability with an engine that copies boxes of arrays."""
 
 STEP = 8
-"""Elements of two bytes of which that engine's strides are multiples."""
+"""Elements of two bytes, or more, of which that engine's strides are multiples."""
 
 
 def has_kernel(op: graph.ProductOp) -> bool:
     """Whether the product becomes a kernel: the machine has what it takes, the factors lie so that boxes of them can
     be copied, and a library would not be faster."""
     target = target_of(op)
-    if not is_able(target) or op.element not in FACTORS or ZERO in op.sizes or ZERO in sizes_of(op.lhs.type):
+    if not is_able(target) or op.element not in (*NARROW, FLOAT32) or ZERO in op.sizes or ZERO in sizes_of(op.lhs.type):
         return False
     size = size_of(op)
     if not all(is_dense(factor) for factor in (op.lhs, op.rhs)):
         return False
     if size.rows <= FEW_ROWS:
         return op.sizes[-2].is_constant and strides_of(op.rhs.type)[-2] == ONE and is_ours(size, target)
-    return is_ours(size, target) or is_measured(op)
+    return is_ours(size, target) or (is_measured(op) and not size.is_wide)
 
 
 def is_able(target: Target) -> bool:
@@ -61,7 +61,7 @@ def size_of(op: graph.ProductOp) -> ProductSize:
     """The likely sizes of a product."""
     sizes = Sizes.at(op)
     batch, rows, columns = [1, *(sizes.likely(size) for size in op.sizes)][-3:]
-    return ProductSize(batch, rows, columns, sizes.likely(sizes_of(op.lhs.type)[-1]))
+    return ProductSize(batch, rows, columns, sizes.likely(sizes_of(op.lhs.type)[-1]), op.element.bitwidth // 8)
 
 
 def is_dense(factor: SSAValue) -> bool:
@@ -97,7 +97,7 @@ def read(kernel: Kernel, memory: Memory, factor: SSAValue, place: Sequence[Expr]
     """An element of a factor in f32; a factor is a tensor in memory, however it is made."""
     tensor = memory.tensor(factor)
     element = Element(tensor, identity(len(place))).read(kernel, kernel.indices, place)
-    return kernel.cast(arith.ExtFOp, element, FLOAT32)
+    return element if element.type == FLOAT32 else kernel.cast(arith.ExtFOp, element, FLOAT32)
 
 
 def bias_place(op: graph.ProductOp) -> list[Expr]:

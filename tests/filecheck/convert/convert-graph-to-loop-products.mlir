@@ -27,9 +27,22 @@ func.func @in_batches(%x: tensor<8x128x64xf16>, %y: tensor<8x64x256xf16>) -> ten
   func.return %z : tensor<8x128x256xf16>
 }
 
-// CHECK-LABEL: @no_kernel_when_elements_are_f32
+// Small ones of f32 take less time than a call of the library costs.
+// CHECK-LABEL: @of_f32
+// CHECK: loop.kernel "matmul"
+// CHECK: loop.reduce
+// CHECK-NEXT: loop.read
+// CHECK-NEXT: loop.read
+// CHECK-NEXT: arith.mulf
+// CHECK-NEXT: loop.yield
+func.func @of_f32(%x: tensor<256x64xf32>, %y: tensor<64x128xf32>) -> tensor<256x128xf32> {
+  %z = graph.matmul %x, %y : (tensor<256x64xf32>, tensor<64x128xf32>) -> tensor<256x128xf32>
+  func.return %z : tensor<256x128xf32>
+}
+
+// CHECK-LABEL: @no_kernel_when_f32_is_large
 // CHECK: graph.matmul
-func.func @no_kernel_when_elements_are_f32(%x: tensor<512x256xf32>, %y: tensor<256x1024xf32>) -> tensor<512x1024xf32> {
+func.func @no_kernel_when_f32_is_large(%x: tensor<512x256xf32>, %y: tensor<256x1024xf32>) -> tensor<512x1024xf32> {
   %z = graph.matmul %x, %y : (tensor<512x256xf32>, tensor<256x1024xf32>) -> tensor<512x1024xf32>
   func.return %z : tensor<512x1024xf32>
 }

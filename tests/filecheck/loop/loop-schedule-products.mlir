@@ -44,8 +44,44 @@ func.func @few_columns(%x: tensor<4096x1024xbf16>, %y: tensor<1024x128xbf16>) ->
   func.return %z : tensor<4096x128xbf16>
 }
 
-// What was measured stays.
+// The lanes of all multiprocessors take part in a small product of f32.
+// CHECK-LABEL: @of_f32
+// CHECK: #stepwell.product<16, 16, 64, warps = 2, stages = 3>
+func.func @of_f32(%x: tensor<256x64xf32>, %y: tensor<64x128xf32>) -> tensor<256x128xf32> {
+  %z = loop.kernel "matmul" outs(%o : memref<256x128xf32>) -> tensor<256x128xf32> {
+    loop.parallel (%i, %j) to (256, 128) {
+      %s = loop.reduce (%k) to (64) [add] -> f32 {
+        %a = loop.read %x[%i, %k] : tensor<256x64xf32>
+        %b = loop.read %y[%k, %j] : tensor<64x128xf32>
+        %p = arith.mulf %a, %b : f32
+        loop.yield %p : f32
+      }
+      loop.write %s, %o[%i, %j] : memref<256x128xf32>
+    }
+  }
+  func.return %z : tensor<256x128xf32>
+}
+
+// A sum of products along rows is no product of matrices.
+// CHECK-LABEL: @no_schedule_when_f32_is_summed_along_rows
+// CHECK-NOT: stepwell.product
 // CHECK-LABEL: @no_schedule_when_one_is_given
+func.func @no_schedule_when_f32_is_summed_along_rows(%x: tensor<256x64xf32>, %y: tensor<256x64xf32>) -> tensor<256xf32> {
+  %z = loop.kernel "sum" outs(%o : memref<256xf32>) -> tensor<256xf32> {
+    loop.parallel (%i) to (256) {
+      %s = loop.reduce (%k) to (64) [add] -> f32 {
+        %a = loop.read %x[%i, %k] : tensor<256x64xf32>
+        %b = loop.read %y[%i, %k] : tensor<256x64xf32>
+        %p = arith.mulf %a, %b : f32
+        loop.yield %p : f32
+      }
+      loop.write %s, %o[%i] : memref<256xf32>
+    }
+  }
+  func.return %z : tensor<256xf32>
+}
+
+// What was measured stays.
 // CHECK: #stepwell.product<64, 64, 64, warps = 4, stages = 5>
 func.func @no_schedule_when_one_is_given(%x: tensor<4096x1024xbf16>, %y: tensor<1024x4096xbf16>) -> tensor<4096x4096xbf16> {
   %z = loop.kernel "matmul" outs(%o : memref<4096x4096xbf16>) -> tensor<4096x4096xbf16> attributes {stepwell.product = #stepwell.product<64, 64, 64, warps = 4, stages = 5>} {
