@@ -20,7 +20,8 @@ from torch._prims_common import (
 from .aten.registry import overload
 
 Rule = Callable[[fx.Node], torch.memory_format | tuple[Any, ...] | None]
-"""The memory format, or the strides, of a node's (first) result; None leaves what the fake has."""
+"""The memory format, or the strides, of a node's (first) result, or of as many as `LEADING` says; None leaves what the
+fake has."""
 
 
 def _value(node: fx.Node, position: int = 0) -> Tensor:
@@ -48,6 +49,11 @@ def _expanded(node: fx.Node) -> tuple[Any, ...] | None:
     return None if _value(node).ndim else (0,) * node.meta["val"].ndim
 
 
+def _apart(node: fx.Node) -> torch.memory_format | None:
+    """Gradients of attention: row-major, unless they are to lie in one piece of memory."""
+    return None if node.kwargs.get("shared_storage_dqdkdv") else torch.contiguous_format
+
+
 def _rolled(node: fx.Node) -> torch.memory_format:
     """Two slices, joined; without dims a roll of the flat tensor."""
     along = node.args[2] if len(node.args) > 2 else ()
@@ -58,6 +64,7 @@ RULES: dict[Any, Rule] = {
     target: rule
     for name, rule in {
         "aten._batch_norm_with_update_functional.default": _suggested(),
+        "aten._efficient_attention_backward.default": _apart,
         "aten._native_batch_norm_legit.no_stats": _suggested(),
         "aten._native_batch_norm_legit_functional.default": _suggested(),
         "aten.batch_norm_backward.default": _suggested(1),
@@ -77,6 +84,9 @@ RULES: dict[Any, Rule] = {
     }.items()
     if (target := overload(name)) is not None
 }
+
+LEADING = {overload("aten._efficient_attention_backward.default"): 3}
+"""How many of an operator's results a rule speaks of, where it is not the first alone."""
 
 
 def _pointwise(node: fx.Node) -> tuple[Any, ...] | None:
@@ -118,7 +128,7 @@ def _correct(node: fx.Node, changed: set[fx.Node]) -> None:
     if changed.intersection(node.all_input_nodes):
         node.meta["val"] = _recomputed(node, before)
     if (rule := _rule_for(node.target)) is not None and (wanted := rule(node)) is not None:
-        node.meta["val"] = _with_layout(node.meta["val"], wanted)
+        node.meta["val"] = _with_layout(node.meta["val"], wanted, LEADING.get(node.target, 1))
     if _layouts(before) != _layouts(node.meta.get("val")):
         changed.add(node)
 
@@ -137,19 +147,22 @@ def _recomputed(node: fx.Node, before: Any) -> Any:
         return before
 
 
-def _with_layout(value: Any, wanted: torch.memory_format | tuple[Any, ...]) -> Any:
-    """The value, its first tensor a new one in that layout, unless it has it already."""
-    first, *rest = value if isinstance(value, tuple | list) else (value,)
-    with first.fake_mode:
+def _with_layout(value: Any, wanted: torch.memory_format | tuple[Any, ...], count: int) -> Any:
+    """The value, so many of its first tensors new ones in that layout, unless they have it already."""
+    if isinstance(value, Tensor):
+        return _laid_out(value, wanted)
+    return (*(_laid_out(each, wanted) for each in value[:count]), *value[count:])
+
+
+def _laid_out(fake: Any, wanted: torch.memory_format | tuple[Any, ...]) -> Any:
+    with fake.fake_mode:
         if isinstance(wanted, tuple) and not any(wanted):
-            laid_out = first.as_strided(first.shape, wanted)  # the memory stays that of the operand
+            laid_out = fake.as_strided(fake.shape, wanted)  # the memory stays that of the operand
         elif isinstance(wanted, tuple):
-            laid_out = torch.empty_strided(first.shape, wanted, dtype=first.dtype, device=first.device)
+            laid_out = torch.empty_strided(fake.shape, wanted, dtype=fake.dtype, device=fake.device)
         else:
-            laid_out = torch.empty(first.shape, dtype=first.dtype, device=first.device, memory_format=wanted)
-    if laid_out.stride() == first.stride():
-        return value
-    return (laid_out, *rest) if isinstance(value, tuple | list) else laid_out
+            laid_out = torch.empty(fake.shape, dtype=fake.dtype, device=fake.device, memory_format=wanted)
+    return fake if laid_out.stride() == fake.stride() else laid_out
 
 
 def _tensors(value: Any) -> Iterable[Any]:
