@@ -191,18 +191,30 @@ class TritonBuilder:
         return self.spread(steps, [dimension], shape)
 
     def load(self, pointer: SSAValue, element: Attribute, mask: SSAValue | None, other: SSAValue | None) -> SSAValue:
-        """What is there; lanes that the mask excludes hold `other`, or 0."""
+        """What is there; lanes that the mask excludes hold `other`, or 0.
+
+        A computed `other` is selected afterwards: a load that takes it would wait for what it is computed from.
+        """
         type_ = block_type(memory_element(element), shape_of(pointer.type))
+        rest = None if other is None else self.in_memory(other)
         if mask is None:
             value = self.add(tt.LoadOp.make(pointer))
-        else:
-            rest = self.constant(0, type_) if other is None else self.in_memory(other)
+        elif rest is not None and is_constant(rest):
             value = self.add(tt.LoadOp.make(pointer, mask, rest))
+        else:
+            value = self.add(tt.LoadOp.make(pointer, mask, self.constant(0, type_)))
+            value = value if rest is None else self.add(tt.SelectOp.make(mask, value, rest))
         return self.add(tt.CmpIOp.make("ne", value, self.constant(0, type_))) if element == i1 else value
 
     def in_memory(self, value: SSAValue) -> SSAValue:
         """A value as it is stored."""
         return self.op(tt.ExtUIOp, value, element=i8) if element_of(value.type) == i1 else value
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Whether a scalar or block is a number known now."""
+    owner = value.owner
+    return is_constant(owner.src) if isinstance(owner, tt.SplatOp) else isinstance(owner, arith.ConstantOp)
 
 
 def argument_type(element: Attribute) -> Attribute:

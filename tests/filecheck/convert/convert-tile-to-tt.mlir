@@ -142,3 +142,20 @@ tile.kernel @scan(%x : memref<?xbf16>, %o : memref<?xbf16>) grid (1) {
   %s = tile.scan add %v dim 0 : vector<64xbf16>
   tile.store %s, %o[0] strides (1) : vector<64xbf16>, memref<?xbf16>
 }
+
+// -----
+
+// A load does not wait for what lies beside it.
+// CHECK-LABEL: sym_name = "beside"
+// CHECK: [[FIRST:%.*]] = "tt.load"
+// CHECK: [[SECOND:%.*]] = "tt.load"(%{{.*}}, [[MASK:%\w+]], %{{\w+}})
+// CHECK-NEXT: "tt.select"([[MASK]], [[SECOND]], [[FIRST]])
+tile.kernel @beside(%x : memref<?xf32>, %o : memref<?xf32>) grid (1) {
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<64xf32>
+  %n = tile.iota 0 : vector<64xi32>
+  %c = arith.constant 32 : i32
+  %l = tile.broadcast %c dims [] : i32 -> vector<64xi32>
+  %m = tile.compare slt %n, %l : vector<64xi32>
+  %w = tile.load %x[64] strides (1) mask %m else %v : memref<?xf32> -> vector<64xf32>
+  tile.store %w, %o[0] strides (1) : vector<64xf32>, memref<?xf32>
+}
