@@ -85,7 +85,7 @@ RULES: dict[Any, Rule] = {
     if (target := overload(name)) is not None
 }
 
-LEADING = {overload("aten._efficient_attention_backward.default"): 3}
+LEADING: dict[Any, int] = {overload("aten._efficient_attention_backward.default"): 3}
 """How many of an operator's results a rule speaks of, where it is not the first alone."""
 
 

@@ -9,10 +9,11 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from time import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
@@ -25,7 +26,7 @@ from .sweep import Result
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "coverage.jsonl"
 
-DEFAULTS = {"cpu": (Extent(), ""), "cuda": (Extent(samples=1, others=1, varied=0), "float32,bfloat16,int64")}
+DEFAULTS = {"cpu": (Extent(), ""), "cuda": (Extent(1, 0, "cuda", 1, 0), "float32,bfloat16,int64")}
 """Extent and types that are tried on a device unless options say otherwise."""
 
 MODELS = ("inference", "adam")
@@ -36,8 +37,9 @@ def main(
     ops: Annotated[str, typer.Option(help="Which operators: a pattern such as 'nn.*', or several with commas.")] = "*",
     dtypes: Annotated[str | None, typer.Option(help="Which types, with commas; else all, or three on a GPU.")] = None,
     samples: Annotated[int | None, typer.Option(help="How many samples; 0, as on the CPU, takes all.")] = None,
-    others: Annotated[int | None, typer.Option(help=f"How many in types but {', '.join(COMMON)}.")] = None,
     varied: Annotated[int | None, typer.Option(help="How many of them in every layout and form.")] = None,
+    other_samples: Annotated[int | None, typer.Option(help=f"How many in types but {', '.join(COMMON)}.")] = None,
+    other_varied: Annotated[int | None, typer.Option(help="How many of these in every layout and form.")] = None,
     device: Annotated[str, typer.Option(help="Where the tensors lie: cpu or cuda.")] = "cpu",
     jobs: Annotated[int, typer.Option(help="How many processes; 0: one for each core.")] = 0,
     budget: Annotated[float, typer.Option(help="After how many seconds nothing is begun; 0: never.")] = 0,
@@ -52,12 +54,13 @@ def main(
     until = time() + budget if budget else float("inf")
     jobs = jobs or len(os.sched_getaffinity(0))
     usual, types = DEFAULTS[device]
-    extent = Extent(
-        samples=usual.samples if samples is None else samples,
-        others=(samples or usual.others) if others is None else others,
-        varied=usual.varied if varied is None else varied,
-        device=device,
-    )
+    chosen: dict[str, Any] = {
+        "samples": samples,
+        "varied": varied,
+        "other_samples": other_samples,
+        "other_varied": other_varied,
+    }
+    extent = replace(usual, **{name: value for name, value in chosen.items() if value is not None})
     failed = models and _run_models(device, jobs, output.with_suffix(".models.txt"))
     wrong = _sweep(ops, types if dtypes is None else dtypes, extent, jobs, until, output)
     raise typer.Exit(int(failed or wrong))

@@ -137,24 +137,30 @@ COMMON = ("float32", "bfloat16", "int64", "bool")
 
 @dataclass(frozen=True)
 class Extent:
-    """How much of the database is tried: `samples` for each operator and common type, `others` in the other types (all
-    if 0), of them `varied` in every layout and form."""
+    """How much of the database is tried: so many samples of each operator and type (all if 0), and so many of them in
+    every layout and form, in the common types and in others."""
 
     samples: int = 0
     varied: int = 1
     device: str = "cpu"
-    others: int = 0
+    other_samples: int = 0
+    other_varied: int = 1
 
-    def limit(self, dtype: torch.dtype) -> int:
-        return self.samples if name_of(dtype) in COMMON else self.others
+    def of(self, dtype: torch.dtype) -> tuple[int, int]:
+        """How many samples, and how many of them in every layout and form."""
+        if name_of(dtype) in COMMON:
+            return self.samples, self.varied
+        return self.other_samples, self.other_varied
 
     def words(self) -> str:
-        counts = [f"{count} samples" if count else "all samples" for count in (self.samples, self.others)]
-        types = f"{counts[0]} in {', '.join(COMMON)} and {counts[1]} in other types"
-        return (
-            f"{types if counts[0] != counts[1] else counts[0]} of its own on {self.device}, {self.varied} of them also "
-            "transposed, sliced, expanded, channels-last, empty, in place and into `out=`"
-        )
+        """As a phrase: which samples, where, and which of them in which forms."""
+        common, other = _samples(self.samples, self.varied), _samples(self.other_samples, self.other_varied)
+        types = f"{common} in {', '.join(COMMON)}, on {other} in other types" if common != other else common
+        return f"{types}, on {self.device}; in every form means also {', '.join(LAYOUTS)}, in place and into `out=`"
+
+
+def _samples(count: int, varied: int) -> str:
+    return f"{count or 'all'} samples of its own, {varied} of them in every form"
 
 
 def name_of(dtype: torch.dtype) -> str:
@@ -180,7 +186,7 @@ def samples_of(op: OpInfo, dtype: torch.dtype, extent: Extent) -> Samples:
     """At most as many as the extent allows, evenly from all that there are."""
     torch.manual_seed(SEED)
     made = op.sample_inputs(extent.device, dtype, requires_grad=_differentiable(op, dtype, extent.device))
-    limit = extent.limit(dtype)
+    limit, _ = extent.of(dtype)
     samples = list(enumerate(islice(made, 1) if limit == 1 else made))
     step = max(1.0, len(samples) / limit) if limit else 1.0
     return [samples[int(number * step)] for number in range(int(len(samples) / step))]
@@ -189,12 +195,12 @@ def samples_of(op: OpInfo, dtype: torch.dtype, extent: Extent) -> Samples:
 def cases(op: OpInfo, dtype: torch.dtype, extent: Extent, samples: Samples) -> Iterator[Case]:
     """The cases that those samples make. Those that eager refuses are among them, on the CPU: a GPU may be lost after
     them."""
-    differentiable = _differentiable(op, dtype, extent.device)
+    differentiable, (_, varied) = _differentiable(op, dtype, extent.device), extent.of(dtype)
     for number, sample in samples:
         call = Call.of(op, (sample.input, *sample.args), sample.kwargs, sample.output_process_fn_grad)
         needs = differentiable and any(tensor.requires_grad for tensor in call.tensors)
         yield Case(f"{number}", call, needs)
-        if number < extent.varied:
+        if number < varied:
             yield from _variations(op, sample, call, str(number), needs)
     if extent.device == "cpu" and (not samples or samples[0][0] == 0):
         yield from _errors(op, dtype)

@@ -16,8 +16,9 @@ NO_COMPUTATION = ("stepwell.seed.default",)
 PAGE = """# Operators: what becomes of each
 
 Made by `{command}`,
-then `--table docs/operators.md`, under torch {torch}. Each operator of torch's own test database runs on {extent},
-forward and backward, and on inputs that eager refuses. Values must be about as near to float64 as eager's are
+then `--table docs/operators.md`, under torch {torch}. Each operator of torch's own test database runs forward and
+backward on {extent};
+and on inputs that eager refuses. Values must be about as near to float64 as eager's are
 (`benchmarks/coverage/judge.py` says how near), integers equal, and so types, sizes, strides, aliasing, mutated inputs
 and errors. Graphs are compiled in strict mode, where none may run eagerly instead. *native* means that kernels of
 Stepwell compute every case; else the eager operators stand there that some case calls.
@@ -44,7 +45,10 @@ def read(path: Path) -> Sweep:
     merged: dict[tuple[str, str], Result] = {}
     for row in _rows(path):
         if "command" in row:
-            facts = row
+            facts, merged = (
+                row,
+                {key: result for key, result in merged.items() if not result.left},
+            )  # they are run again
             continue
         result = Result(**row)
         key = (result.op, result.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,8 +29,8 @@ def changed(case: Case, index: int, by: float, name: str = "results") -> dict[st
     values: Sequence[Tensor] = getattr(expected, name)
     other = values[0].detach().clone()
     other.view(-1)[index] += by
-    parts = {"inputs": expected.inputs, "results": expected.results, "gradients": expected.gradients}
-    return difference(expected, Outcome(**(parts | {name: [other]})), Reference(case))
+    parts: dict[str, Any] = {name: [other]}
+    return difference(expected, replace(expected, **parts), Reference(case))
 
 
 def test_what_is_added_up_is_known_per_element() -> None:

@@ -56,3 +56,16 @@ def test_parts_of_a_pair_are_put_together(tmp_path: Path) -> None:
     append(output, Result("add", "bool", 1, 2, passed=3, wrong={"5": "values"}, left=True).as_json())
     (result,) = read(output).results
     assert (result.passed, result.externs, result.wrong, result.left) == (5, {"aten.add": "0"}, {"5": "values"}, True)
+
+
+def test_what_was_left_is_run_again(tmp_path: Path) -> None:
+    output, header = tmp_path / "results.jsonl", {"command": "sweep", "extent": "all samples", "torch": "2"}
+    append(output, header)
+    append(output, Result("add", "bool", passed=2, left=True).as_json())
+    append(output, Result("mul", "bool", passed=5).as_json())
+    append(output, header)
+    append(output, Result("add", "bool", passed=3).as_json())
+    assert [(result.op, result.passed, result.left) for result in read(output).results] == [
+        ("mul", 5, False),
+        ("add", 3, False),
+    ]

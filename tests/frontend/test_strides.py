@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from stepwell.frontend.strides import correct_strides
-
 
 Strides: TypeAlias = list[tuple[int, ...]]
 
@@ -21,9 +20,9 @@ def gradients_of_attention(*, shared: bool) -> tuple[Strides, Strides]:
     with FakeTensorMode():
         heads = [torch.empty(2, 4, 16, 8).transpose(1, 2) for _ in range(4)]
         sums, seed = torch.empty(2, 4, 32), torch.empty((), dtype=torch.int64)
-        values = [*heads, None, heads[0], None, None, 16, 16, sums, 0.0, seed, seed, 0, False]
+        values: list[Any] = [*heads, None, heads[0], None, None, 16, 16, sums, 0.0, seed, seed, 0, False]
         # the op's order: gradient, query, key, value, bias, result, lengths, …
-    operands = []
+    operands: list[Any] = []
     for number, value in enumerate(values):
         if isinstance(value, torch.Tensor):
             node = graph.placeholder(f"x{number}")
