@@ -11,6 +11,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fnmatch import fnmatch
+from itertools import pairwise
 from pathlib import Path
 from time import time
 from typing import Annotated, Any
@@ -70,7 +71,8 @@ def _sweep(ops: str, dtypes: str, extent: Extent, jobs: int, until: float, outpu
     """Runs what has no results yet, and says what came of it all; whether anything is wrong."""
     known = {(result.op, result.dtype) for result in read(output).results if not result.left}
     pieces = [Piece(*pair) for pair in _pairs(ops, dtypes, extent.device) if pair not in known]
-    command = " ".join(["python -m stepwell.benchmarks.coverage", *sys.argv[1:]])
+    words = [word for before, word in pairwise(sys.argv) if "--output" not in (before, word)]
+    command = " ".join(["python -m stepwell.benchmarks.coverage", *words])
     append(output, {"command": command, "extent": extent.words(), "torch": torch.__version__})
 
     def ended(result: Result) -> None:
