@@ -22,6 +22,7 @@ from .ops import (
     FuncOp,
     GetNumProgramsOp,
     GetProgramIdOp,
+    InlineAsmOp,
     LoadOp,
     MakeRangeOp,
     MulhiUIOp,
@@ -73,6 +74,7 @@ Triton = Dialect(
         PreciseSqrtOp,
         PreciseDivFOp,
         ExternElementwiseOp,
+        InlineAsmOp,
         DotOp,
         ReduceOp,
         ReduceReturnOp,
@@ -90,7 +92,8 @@ Triton = Dialect(
 __all__ = [
     "AddPtrOp", "AtomicRMWOp", "BitcastOp", "BroadcastOp", "CmpFOp", "CmpIOp", "DescriptorLoadOp", "DescriptorStoreOp",
     "DescriptorType", "DotOp", "ExpandDimsOp", "ExtSIOp", "ExtUIOp", "ExternElementwiseOp", "FPToSIOp", "FPToUIOp",
-    "FuncOp", "GetNumProgramsOp", "GetProgramIdOp", "LoadOp", "MakeDescriptorOp", "MakeRangeOp", "MulhiUIOp",
-    "PointerType", "PreciseDivFOp", "PreciseSqrtOp", "ReduceOp", "ReduceReturnOp", "ReshapeOp", "ReturnOp", "SIToFPOp",
-    "ScanOp", "ScanReturnOp", "SelectOp", "SplatOp", "SplitOp", "StoreOp", "TransOp", "Triton", "TruncIOp", "UIToFPOp",
+    "FuncOp", "GetNumProgramsOp", "GetProgramIdOp", "InlineAsmOp", "LoadOp", "MakeDescriptorOp", "MakeRangeOp",
+    "MulhiUIOp", "PointerType", "PreciseDivFOp", "PreciseSqrtOp", "ReduceOp", "ReduceReturnOp", "ReshapeOp", "ReturnOp",
+    "SIToFPOp", "ScanOp", "ScanReturnOp", "SelectOp", "SplatOp", "SplitOp", "StoreOp", "TransOp", "Triton", "TruncIOp",
+    "UIToFPOp",
 ]  # fmt: skip

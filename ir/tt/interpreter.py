@@ -35,11 +35,29 @@ from ..arithmetic import (
     compare_integers,
     dtype_of,
 )
+from ..dtypes import BFLOAT16
 from ..errors import InterpreterError, eager_error
 from ..memory import Memory, Symbols, size_of
 from ..shapes import SYMBOLS, MapAttr, SymbolAttr
 from . import libdevice
-from .ops import ERROR_SHIFT, ERRORS, FLOAT_PREDICATES, GRID, INTEGER_PREDICATES, CastOp, CombiningOp, shape_of
+from .ops import (
+    ERROR_SHIFT,
+    ERRORS,
+    FLOAT_PREDICATES,
+    GRID,
+    INTEGER_PREDICATES,
+    ROUND_TO_BF16,
+    CastOp,
+    CombiningOp,
+    shape_of,
+)
+
+
+def _rounded_to_bf16(values: Array) -> Array:
+    return np.asarray(values.astype(dtype_of(BFLOAT16)).astype(values.dtype))
+
+
+_ASSEMBLY = {ROUND_TO_BF16: _rounded_to_bf16}
 
 Ended = tuple[TerminatorValue, PythonValues]
 
@@ -276,6 +294,13 @@ class TritonFunctions(InterpreterFunctions):
         if function is None:
             raise InterpreterError(op.name, expected="a function of libdevice that is known", got=op.symbol.data)
         return (SCALARS[function](op, *args),)
+
+    @impl(tt.InlineAsmOp)
+    def run_assembly(self, interpreter: Interpreter, op: tt.InlineAsmOp, args: PythonValues) -> PythonValues:
+        function = _ASSEMBLY.get(op.asm_string.data)
+        if function is None:
+            raise InterpreterError(op.name, expected="PTX that is known", got=op.asm_string.data)
+        return (function(np.asarray(args[0])),)
 
     @impl(tt.DotOp)
     def run_dot(self, interpreter: Interpreter, op: tt.DotOp, args: PythonValues) -> PythonValues:

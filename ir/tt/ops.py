@@ -922,6 +922,50 @@ class ExternElementwiseOp(IRDLOperation):
         _verify_shapes(self, self.result.type, *self.srcs)
 
 
+ROUND_TO_BF16 = "{ .reg .b32 zero; mov.b32 zero, 0; cvt.rn.bf16x2.f32 $0, $1, zero; }"
+"""PTX that rounds f32 to what bf16 can hold, as f32: the upper half of a pair is just that. The conversion of one
+number runs on the unit of exponentials, at an eighth of the rate of that of pairs."""
+
+
+@irdl_op_definition
+class InlineAsmOp(IRDLOperation):
+    """
+    A function on every lane in PTX: `$0` is the result, `$1` the operand.
+
+    ```mlir
+    %r = "tt.elementwise_inline_asm"(%v) <{asm_string = "cvt.rn.bf16x2.f32 $0, $1, $1;", constraints = "=r,r", pure = true, packed_element = 1 : i32}> : (tensor<64xf32>) -> tensor<64xf32>
+    ```
+    """  # noqa: E501
+
+    name = "tt.elementwise_inline_asm"
+
+    src = operand_def()
+    asm_string = prop_def(StringAttr)
+    constraints = prop_def(StringAttr)
+    pure = prop_def(IntegerAttr)
+    packed_element = prop_def(IntegerAttr)
+    result = result_def()
+
+    traits = traits_def(Pure())
+
+    @staticmethod
+    def make(assembly: str, operand: SSAValue) -> InlineAsmOp:
+        return InlineAsmOp.create(
+            operands=[operand],
+            properties={
+                "asm_string": StringAttr(assembly),
+                "constraints": StringAttr("=r,r"),
+                "pure": _boolean(True),
+                "packed_element": _integer(1),
+            },
+            result_types=[operand.type],
+        )
+
+    def verify_(self) -> None:
+        if self.src.type != self.result.type:
+            raise VerifyException(f"{self.name}: expected a result of {self.src.type}, got {self.result.type}")
+
+
 @irdl_op_definition
 class DotOp(IRDLOperation):
     """

@@ -116,7 +116,7 @@ class FunctionConverter:
         builder.grid = kernel.grid_size
         builder.slot = made.block.args[-1] if self.errors else None
         builder.describes = self.describes
-        builder.rounds_products = rounds_products(kernel)
+        builder.rounds_products = builder.rounds_in_place = rounds_products(kernel)
         for op in boxes_of(kernel):
             if described(builder, op):
                 describe(builder, op)  # before any loop

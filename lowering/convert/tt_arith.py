@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...ir import tile, tt
 from ...ir.errors import LoweringError
 from ...ir.tt import libdevice
-from ...ir.tt.ops import block_type, element_of, shape_of
+from ...ir.tt.ops import ROUND_TO_BF16, block_type, element_of, shape_of
 from .block_builder import CASTS as SCALAR_CASTS
 from .block_builder import COMBINER_OPS, ON_BOOLS
 from .tt_builder import TritonBuilder
@@ -33,6 +33,9 @@ def is_narrow(element: Attribute) -> bool:
 
 def widen(b: TritonBuilder, value: SSAValue) -> SSAValue:
     """Narrow floats as f32."""
+    rounded = value.owner
+    if b.rounds_in_place and isinstance(rounded, arith.TruncFOp) and isinstance(element_of(value.type), BFloat16Type):
+        return b.add(tt.InlineAsmOp.make(ROUND_TO_BF16, rounded.input))
     return b.op(arith.ExtFOp, value, element=f32) if is_narrow(element_of(value.type)) else value
 
 

@@ -33,7 +33,12 @@ def memory_element(element: Attribute) -> Attribute:
 
 
 class TritonBuilder:
-    """Appends to `block`. `symbols` are the values of size symbols, `index` is the type of indices and offsets."""
+    """Appends to `block`. `symbols` are the values of size symbols, `index` is the type of indices and offsets.
+
+    `rounds_in_place` has what is rounded to bf16, and goes on in f32, rounded in one step.
+    """
+
+    rounds_in_place = False
 
     def __init__(
         self,

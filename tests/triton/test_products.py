@@ -50,5 +50,6 @@ def test_a_product_and_what_follows_it(name: str, tmp_path: Path) -> None:
     code = inspected(cubin, "-sass", tmp_path)
     assert len(re.findall(r"\bHGMMA\b", code)) == SCHEDULES[name].depth // DEPTH_OF_INSTRUCTION, "a sum stays a loop"
     assert not re.findall(r"\bHMMA\b", code)
+    assert not re.findall(r"\bF2F\b", code), "the product is rounded before it is added to"
     assert bool(re.findall(r"\bUTMALDG\b", code)) == SCHEDULES[name].descriptors
     assert bool(re.findall(r"\bLDGSTS\b", code)) != SCHEDULES[name].descriptors

@@ -53,3 +53,20 @@ tile.kernel @ragged(%x : memref<?xbf16>, %o : memref<?xbf16>) grid (2) attribute
   %a = tile.load_box %x[%p, 0, 0] of (2, 50, 64) strides (3200, 64, 1) from (64) : memref<?xbf16> -> vector<64x64xbf16>
   tile.store %a, %o[%p * 4096] strides (64, 1) : vector<64x64xbf16>, memref<?xbf16>
 }
+
+// -----
+
+// A product that is rounded and goes on in f32 is rounded in one step.
+// CHECK-LABEL: sym_name = "rounded"
+// CHECK: [[D:%\w+]] = "tt.dot"
+// CHECK: "tt.elementwise_inline_asm"([[D]]) <{asm_string = "{{.*}}cvt.rn.bf16x2.f32 $0, $1, zero; }"
+// CHECK-NOT: arith.extf
+tile.kernel @rounded(%x : memref<?xbf16>, %o : memref<?xbf16>) grid (1) {
+  %f = arith.constant 0.0 : f32
+  %z = tile.broadcast %f dims [] : f32 -> vector<64x64xf32>
+  %a = tile.load_box %x[0, 0] of (64, 64) strides (64, 1) : memref<?xbf16> -> vector<64x64xbf16>
+  %d = tile.dot %a, %a, %z : vector<64x64xbf16>, vector<64x64xbf16>, vector<64x64xf32>
+  %r = arith.truncf %d : vector<64x64xf32> to vector<64x64xbf16>
+  %e = math.absf %r : vector<64x64xbf16>
+  tile.store_box %e, %o[0, 0] of (64, 64) strides (64, 1) : vector<64x64xbf16>
+}

@@ -33,6 +33,8 @@
   %d = "tt.precise_divf"(%root, %v) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
   // CHECK: "tt.extern_elementwise"(%{{.*}}) <{libname = "", libpath = "", pure = true, symbol = "__nv_tanhf"}> : (tensor<64xf32>) -> tensor<64xf32>
   %t = "tt.extern_elementwise"(%d) <{libname = "", libpath = "", pure = true, symbol = "__nv_tanhf"}> : (tensor<64xf32>) -> tensor<64xf32>
+  // CHECK: "tt.elementwise_inline_asm"(%{{.*}}) <{asm_string = "cvt.rn.bf16x2.f32 $0, $1, $1;", constraints = "=r,r", pure = true, packed_element = 1 : i32}> : (tensor<64xf32>) -> tensor<64xf32>
+  %asm = "tt.elementwise_inline_asm"(%d) <{asm_string = "cvt.rn.bf16x2.f32 $0, $1, $1;", constraints = "=r,r", pure = true, packed_element = 1 : i32}> : (tensor<64xf32>) -> tensor<64xf32>
   // CHECK: "tt.bitcast"(%{{.*}}) : (tensor<64xf32>) -> tensor<64xi32>
   %bits = "tt.bitcast"(%t) : (tensor<64xf32>) -> tensor<64xi32>
   // CHECK: "tt.mulhiui"(%{{.*}}, %{{.*}}) : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi32>
