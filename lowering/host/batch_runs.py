@@ -45,8 +45,9 @@ class Overlaps:
             self._note(group)
 
     def _note(self, slots: Sequence[host.SlotOp]) -> None:
-        for slot in slots:
-            self.meeting[slot.buffer] = {other.buffer for other in slots if meet(slot, other)}
+        extents = {slot.buffer: extent(slot) for slot in slots}
+        for buffer, own in extents.items():
+            self.meeting[buffer] = {other for other, theirs in extents.items() if meet(own, theirs)}
 
     def of(self, values: Iterable[SSAValue]) -> set[SSAValue]:
         """The memory of values, each piece by what brought it into being."""
@@ -57,13 +58,15 @@ class Overlaps:
         return memory.union(*(self.meeting.get(root, ()) for root in memory))
 
 
-def meet(first: host.SlotOp, second: host.SlotOp) -> bool:
-    """Whether two slots of one workspace may overlap."""
-    ends = [(slot.byte_offset, slot.byte_offset + slot.buffer.type.byte_span) for slot in (first, second)]
-    if not all(end.is_constant for pair in ends for end in pair):
-        return True
-    (start, end), (other_start, other_end) = ((low.constant, high.constant) for low, high in ends)
-    return start < other_end and other_start < end
+def extent(slot: host.SlotOp) -> tuple[int, int] | None:
+    """The bytes of its workspace that a slot takes, from the first to behind the last; None where sizes are unknown."""
+    start, end = slot.byte_offset, slot.byte_offset + slot.buffer.type.byte_span
+    return (start.constant, end.constant) if start.is_constant and end.is_constant else None
+
+
+def meet(first: tuple[int, int] | None, second: tuple[int, int] | None) -> bool:
+    """Whether two extents in one workspace may overlap."""
+    return first is None or second is None or (first[0] < second[1] and second[0] < first[1])
 
 
 # -- groups ------------------------------------------------------------------------------------------
