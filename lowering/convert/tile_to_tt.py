@@ -14,7 +14,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, MemRefType, ModuleOp, StringAttr, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType, ModuleOp, StringAttr, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -24,6 +24,7 @@ from ...ir.expr import ZERO, Expr
 from ...ir.shapes import SYMBOLS, SymbolRange
 from ...ir.tile.ops import DESCRIPTORS, INDEX_BITS, STAGES, WARPS, BlockAccessOp
 from ...ir.tt.ops import DIVISIBILITY, ERROR_SHIFT, ERRORS, GRID, UNALIGNED, element_of, pointer_type, shape_of
+from ..analysis.atomics import atomic_kind
 from .tt_arith import ARITHMETIC, compare, unsupported
 from .tt_builder import argument_type
 from .tt_products import (
@@ -245,30 +246,10 @@ def store(
         b.append(tt.StoreOp.make(pointers, b.in_memory(value), mask))
         return
     element = element_of(value.type)
-    kinds, widths = ATOMICS[isinstance(element, AnyFloat)]
-    kind = kinds.get(op.combiner.data)
-    if kind is None or element == i1 or element.bitwidth not in widths:  # type: ignore[attr-defined]
+    kind = atomic_kind(op.combiner.data, element)
+    if kind is None:
         raise unsupported(op, f"a combiner that GPUs have on {element}")
     b.append(tt.AtomicRMWOp.make(kind, pointers, value, mask))
-
-
-ATOMICS: dict[bool, tuple[dict[str, str], tuple[int, ...]]] = {
-    False: (
-        {
-            "add": "add",
-            "max": "max",
-            "min": "min",
-            "maxu": "umax",
-            "minu": "umin",
-            "and": "and",
-            "or": "or",
-            "xor": "xor",
-        },
-        (32, 64),
-    ),
-    True: ({"add": "fadd"}, (16, 32, 64)),
-}  # fmt: skip
-"""Whether elements are floats → kinds of atomic operations by combiner, and bits that an element may have."""
 
 
 def _emit_assert(b: KernelBuilder, op: tile.AssertOp) -> None:

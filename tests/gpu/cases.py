@@ -113,6 +113,9 @@ CASES: dict[str, Case] = {
     "gather": Case(lambda i, x: x.gather(1, i), indices_into(30, (10, 7), (10, 30))),
     "index": Case(lambda i, x: x[i] * 2, indices_into(30, (77,), (30, 9))),
     "scatter": Case(lambda i, x: x.new_zeros(30, 9).index_add(0, i, x), indices_into(30, (77,), (77, 9))),
+    "greatest of a scatter": Case(
+        lambda i, x: x.new_zeros(30).scatter_reduce(0, i, x, "amax"), indices_into(30, (77,), (77,))
+    ),
     "cross entropy": Case(lambda i, x: F.cross_entropy(x, i), indices_into(1000, (64,), (64, 1000))),
     "product of matrices": Case(lambda x, y: x @ y + 1, randn((65, 130), (130, 33))),
     "linear gelu bf16": Case(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from stepwell.ir import tile, tt
+from stepwell.ir import graph, tile, tt
 from stepwell.ir.errors import LoweringError
 from stepwell.lowering.pipelines import GPU
 from stepwell.tests.interpreters.cases import Case as OpCase
@@ -22,7 +22,7 @@ from stepwell.tests.lowering.schedule_cases import Case
 WITHOUT_ATOMICS = ("scatter-mul-i64", "scatter-max-f32", "scatter-max-ui8", "scatter-min-ui8", "scatter-max-i8")
 """Scatters with combiners that GPUs have no atomic operation for."""
 
-CASES = [case for case in all_cases() if case.name not in WITHOUT_ATOMICS]
+CASES = [*all_cases()]
 
 ON_GPUS = [maker for maker in MAKERS if maker is not cases.rows_and_columns]
 """Columns are collected by rows on CPUs alone, and its greatest elements by a combiner of WITHOUT_ATOMICS."""
@@ -37,10 +37,51 @@ def test_op(case: OpCase) -> None:
 
 
 @pytest.mark.parametrize("name", WITHOUT_ATOMICS)
-def test_a_scatter_without_an_atomic_operation_is_refused(name: str) -> None:
-    case = next(case for case in all_cases() if case.name == name)
+def test_a_scatter_without_an_atomic_operation_is_left_to_the_operator(name: str) -> None:
+    case = next(case for case in CASES if case.name == name)
+    module = lowered(case.text, "convert-graph-to-loop")
+    (call,) = [op for op in module.walk() if isinstance(op, graph.ExternOp)]
+    assert call.target.data == "aten.scatter_reduce.two"
+
+
+SHAPES = ((32, (4, 8)), (24, (4, 3, 2)))
+PUTS = ("tensor<4x8xi8>, tensor<4x3x2xi8>, tensor<3x2xi64>", "tensor<4x8xf32>, tensor<4x3x2xf32>, tensor<3x2xi64>")
+
+
+@pytest.mark.parametrize(("types", "is_left"), [*zip(PUTS, (True, False), strict=True)])
+def test_a_sum_at_places_is_left_to_the_operator_where_it_needs_to_be(types: str, is_left: bool) -> None:
+    whole, value, _ = (f"tensor{part}" for part in types.replace(", ", "").split("tensor")[1:])
+    text = f"""
+func.func @main(%x: {whole}, %v: {value}, %i: tensor<3x2xi64>) -> {whole} {{
+  %y = graph.index_put %x, %v, %i dims [1] bounds index with add : ({types}) -> {whole}
+  func.return %y : {whole}
+}}
+"""
+    module = lowered(text, "convert-graph-to-loop", *TO_TRITON)
+    assert [op.target.data for op in module.walk() if isinstance(op, graph.ExternOp)] == (
+        ["aten.index_put.default"] if is_left else []
+    )
+    x, v = (torch.arange(n).view(shape).to(torch.int8 if is_left else torch.float32) for n, shape in SHAPES)
+    i = torch.tensor([[0, 7], [7, 7], [2, 0]])
+    (found,) = run(module, x, v, i, extern=eager_extern)
+    assert_same(found, x.index_put((torch.arange(4)[:, None, None], i), v, accumulate=True))
+
+
+def test_a_combiner_without_an_atomic_operation_is_refused() -> None:
+    text = """
+func.func @main(%x: tensor<8xi64>, %i: tensor<4xi64>) -> tensor<8xi64> {
+  %y = loop.kernel "scatter" outs(%o : memref<8xi64> = %x) -> tensor<8xi64> {
+    loop.parallel (%k) to (4) {
+      %n = loop.read %i[%k] : tensor<4xi64>
+      %p = arith.index_cast %n : i64 to index
+      loop.write %n, %o[%p] mul : memref<8xi64>
+    }
+  }
+  func.return %y : tensor<8xi64>
+}
+"""
     with pytest.raises(LoweringError, match="expected a combiner that GPUs have"):
-        lowered(case.text, "convert-graph-to-loop", *TO_TRITON)
+        lowered(text, *TO_TRITON)
 
 
 @pytest.mark.parametrize("case", ERRORS, ids=lambda case: case.name)
