@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -62,8 +62,9 @@ class Owned:
     """A tensor that a recording writes, and how many hold its storage while nobody else does."""
 
     def __init__(self, tensor: Tensor) -> None:
-        self.layout = tuple(tensor.shape), tensor.stride(), 0
-        self._base = reinterpret(tensor, *self.layout)
+        layout = tuple(tensor.shape), tensor.stride(), 0
+        self.again: Callable[[], Tensor] = partial(reinterpret, reinterpret(tensor, *layout), *layout)
+        """Makes a new tensor over the same memory."""
         self._storage = tensor.untyped_storage()
         self._holders = 0
 
@@ -78,9 +79,7 @@ class Owned:
         return self._count() == self._holders
 
     def result(self, args: Sequence[Any], results: Sequence[Any]) -> Tensor:
-        """A new tensor over the same memory."""
-        made: Tensor = reinterpret(self._base, *self.layout)
-        return made
+        return self.again()
 
 
 class Same:
@@ -160,8 +159,8 @@ class Recording:
     def replay(self, args: Sequence[Any]) -> list[Any]:
         self._graph.replay()
         results: list[Any] = []
-        for result in self._results:
-            results.append(result.result(args, results))
+        for result in self._results:  # a training step has a hundred, nearly all its own
+            results.append(result.again() if isinstance(result, Owned) else result.result(args, results))
         return results
 
 
