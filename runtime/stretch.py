@@ -172,7 +172,7 @@ def separate(
     sources: Sequence[Tensor], sizes: Sequence[int], written: Sequence[Tensor], written_sizes: Sequence[int]
 ) -> list[Tensor]:
     """The source tensors, those that overlap a written one in memory as copies; sizes are the bytes each spans."""
-    places, written_places = (tuple([tensor.data_ptr() for tensor in tensors]) for tensors in (sources, written))
+    places, written_places = tuple(map(Tensor.data_ptr, sources)), tuple(map(Tensor.data_ptr, written))
     found = list(sources)
     for position in _overlapping(places, tuple(sizes), written_places, tuple(written_sizes)):
         found[position] = found[position].clone()

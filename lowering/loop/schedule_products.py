@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ...ir import loop
+from ...ir.dtypes import numpy_dtype
 from ...ir.product_schedule import PRODUCT, ProductAttr
 from ...ir.target import target_of
 from ..analysis.contractions import Contraction, contraction_of
@@ -29,7 +30,7 @@ def size_of(kernel: loop.KernelOp, contraction: Contraction) -> ProductSize:
     batch = 1
     for extent in extents.values():
         batch *= max(extent, 1)
-    width = contraction.lhs.result.type.bitwidth // 8  # type: ignore[attr-defined]
+    width = numpy_dtype(contraction.lhs.result.type).itemsize
     return ProductSize(batch, rows, columns, sizes.likely(contraction.reduction.sizes[0]), width)
 
 

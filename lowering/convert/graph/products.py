@@ -11,7 +11,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from ....ir import graph
-from ....ir.dtypes import FLOAT32
+from ....ir.dtypes import FLOAT32, numpy_dtype
 from ....ir.expr import ONE, ZERO, Expr, dim
 from ....ir.product_schedule import MEASURE
 from ....ir.shapes import sizes_of, strides_of
@@ -61,7 +61,8 @@ def size_of(op: graph.ProductOp) -> ProductSize:
     """The likely sizes of a product."""
     sizes = Sizes.at(op)
     batch, rows, columns = [1, *(sizes.likely(size) for size in op.sizes)][-3:]
-    return ProductSize(batch, rows, columns, sizes.likely(sizes_of(op.lhs.type)[-1]), op.element.bitwidth // 8)
+    width = numpy_dtype(op.element).itemsize
+    return ProductSize(batch, rows, columns, sizes.likely(sizes_of(op.lhs.type)[-1]), width)
 
 
 def is_dense(factor: SSAValue) -> bool:
