@@ -43,6 +43,7 @@ from .aten.refusals import refuses
 from .builder import Declined, GraphBuilder, Value, WeakValue, element_for
 from .data_sizes import ASSERT, Check, DataSizes, bindings_of
 from .externs import CallArguments, HeldObject, ObjectInput, effect_of, target_name
+from .formulas import Formulas
 from .scalars import number_value
 from .symbols import SizeSource, SymbolTable
 
@@ -175,6 +176,7 @@ class _Importer:
         self.builder = GraphBuilder(Block(), self.symbols)
         self.values: dict[fx.Node, Any] = {}
         self.home = devices.home_device(gm.graph)
+        self.formulas = Formulas(self.builder, self.home)
         self.brought: dict[fx.Node, Value] = {}
         self.numbers: dict[fx.Node, DataAttr] = {}
         self.objects: dict[str, Any] = {}
@@ -230,11 +232,13 @@ class _Importer:
             elif isinstance(value, SymFloat | SymBool):
                 arguments.append(NumberInput(position))
                 element = FLOAT64 if isinstance(value, SymFloat) else element_for(torch.bool)
-                self.values[node] = WeakValue(self.builder, self._argument(tensor_type(element, ()), node.name))
+                number = WeakValue(self.builder, self._argument(tensor_type(element, ()), node.name))
+                self.values[node] = self.builder.numbers[value.node.expr] = number
             elif value is None or isinstance(value, SymInt | int | float | str):
                 self.values[node] = self._constant(value)
             else:
                 self.values[node] = ObjectInput(position)
+        self.symbols.formula = self.formulas.integer
         return arguments
 
     def _argument(self, type_: Attribute, name: str) -> SSAValue:
@@ -246,7 +250,7 @@ class _Importer:
     def _constant(self, value: Any) -> Any:
         """A size as an int or an expression, another symbolic number as a value; everything else as it is."""
         if isinstance(value, SymFloat | SymBool):
-            return number_value(self.builder, value.node.expr)
+            return number_value(self.builder, self.formulas, value.node.expr)
         if not isinstance(value, SymInt):
             return value
         expr = self.symbols.expr(value)
@@ -440,7 +444,8 @@ class _Importer:
     def _finished(self, node: fx.Node, value: Value | None, wanted: Attribute | None) -> Value | None:
         if value is None or wanted is None:
             return None
-        return self._named(self.builder.finish(value, wanted, _gives_alias(node.target)), node)
+        finished = self.builder.finish(value, wanted, _gives_alias(node.target))
+        return self._named(Value(self.builder, finished.ssa), node)  # a tensor, whatever number it was made of
 
     def _each(self, node: fx.Node, row: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """A `_foreach_` op: the row for each element of its lists."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..ir import graph
 from ..ir.dtypes import BOOL, FLOAT64, INT64
-from ..ir.errors import FrontendError
 from .builder import GraphBuilder, Value, WeakValue, maximum, minimum, sqrt
+from .formulas import Formulas
 
 Rule = Callable[..., Value]
 
@@ -46,12 +46,12 @@ _RULES: dict[str, Rule] = {
 """sympy class → what it computes on f64 (or i1) of rank 0, in which Python floats compute."""
 
 
-def number_value(builder: GraphBuilder, expr: Any) -> WeakValue:
+def number_value(builder: GraphBuilder, formulas: Formulas, expr: Any) -> WeakValue:
     """The value of a sympy expression over sizes, as f64, or as i1 for a condition."""
-    return WeakValue(builder, _value(builder, expr).ssa)
+    return WeakValue(builder, _value(builder, formulas, expr).ssa)
 
 
-def _value(builder: GraphBuilder, expr: Any) -> Value:
+def _value(builder: GraphBuilder, formulas: Formulas, expr: Any) -> Value:
     if expr.is_Boolean and not expr.args:
         return builder.full(bool(expr), BOOL)
     if expr in builder.numbers:
@@ -62,5 +62,6 @@ def _value(builder: GraphBuilder, expr: Any) -> Value:
         return builder.full(builder.symbols.translate(expr), INT64).to(FLOAT64)
     rule = _RULES.get(type(expr).__name__)
     if rule is None:
-        raise FrontendError("symbolic number", expected="arithmetic on input sizes", got=str(expr))
-    return rule(*(_value(builder, argument) for argument in expr.args))
+        builder.numbers[expr] = formulas.number(expr)
+        return builder.numbers[expr]
+    return rule(*(_value(builder, formulas, argument) for argument in expr.args))

@@ -44,16 +44,17 @@ LEAST, GREATEST = torch.iinfo(torch.int64).min, torch.iinfo(torch.int64).max - 1
 
 @dataclass(frozen=True)
 class SizeSource:
-    """A symbol is `(size - offset) // factor`, the size being that of a tensor input along a dim, or, where dim
-    is None, the value of an integer input."""
+    """A symbol is `(size - offset) // factor`, the size (or stride) being that of a tensor input along a dim, or, where
+    dim is None, the value of an integer input."""
 
     input: int
     dim: int | None
     offset: int = 0
     factor: int = 1
+    measure: str = "size"
 
     def value(self, inputs: Sequence[Any]) -> int:
-        size = inputs[self.input] if self.dim is None else inputs[self.input].shape[self.dim]
+        size = inputs[self.input] if self.dim is None else getattr(inputs[self.input], self.measure)(self.dim)
         return (int(size) - self.offset) // self.factor
 
 
@@ -86,15 +87,10 @@ _RULES: dict[str, Rule] = {
     "Mul": lambda *factors: product(factors),
     "Pow": _power,
     "PowByNatural": _power,
-    "FloorDiv": floordiv,
-    "CleanDiv": floordiv,
-    "CeilDiv": ceildiv,
     "ToFloat": lambda value: value,
     "TruncToInt": lambda value: value,
     "FloorToInt": lambda value: value,
     "CeilToInt": lambda value: value,
-    "Mod": mod,
-    "PythonMod": mod,
     "ModularIndexing": _modular_indexing,
     "Max": _folded(maximum),
     "Min": _folded(minimum),
@@ -109,9 +105,18 @@ _RULES: dict[str, Rule] = {
     "And": _folded(minimum),
     "Or": _folded(maximum),
 }
-"""sympy class → expression of its translated arguments; divisors are positive. Floats are translated where they are
-whole numbers, so that rounding them changes nothing."""
+"""sympy class → expression of its translated arguments. Floats are translated where they are whole numbers, so that
+rounding them changes nothing."""
 
+_DIVISIONS: dict[str, tuple[Rule, int]] = {
+    "FloorDiv": (floordiv, 1),
+    "CleanDiv": (floordiv, 1),
+    "CeilDiv": (ceildiv, 1),
+    "Mod": (mod, -1),
+    "PythonMod": (mod, -1),
+}
+"""sympy class → its expression for divisors that are not negative, and the result's factor if both operands change
+sign."""
 
 _ROUNDED_QUOTIENTS: dict[str, Rule] = {"TruncToInt": floordiv, "FloorToInt": floordiv, "CeilToInt": ceildiv}
 """sympy class → the integer that it makes of a quotient of two integers that are not negative."""
@@ -162,6 +167,9 @@ class SymbolTable:
     def __init__(self) -> None:
         self._names: dict[sympy.Symbol, str] = {}
         self._exprs: dict[Any, Expr] = {}
+        self._environment: ShapeEnv | None = None
+        self.formula: Callable[[Any], str] | None = None
+        """Names a new symbol for an integer or condition that no expression says."""
         self.sources: list[SizeSource] = []
         self.ranges: list[SymbolRange] = []
 
@@ -179,8 +187,11 @@ class SymbolTable:
                 self._declare(value.node.expr, source, value)
         for value, source in sizes:
             self._solve(value, source)
+        for value, source in (*sizes, *_symbolic_strides(inputs)):
+            self._take(value, source)
 
     def _declare(self, name: sympy.Symbol, source: SizeSource, value: SymInt) -> None:
+        self._environment = value.node.shape_env
         if name not in self._names:
             self._names[name] = f"s{len(self.ranges)}"
             self.sources.append(source)
@@ -197,8 +208,33 @@ class SymbolTable:
         if offset.is_Integer and factor.is_Integer and factor > 0 and expr == factor * name + offset:
             self._declare(name, SizeSource(source.input, source.dim, int(offset), int(factor)), value)
 
+    def _take(self, value: SymInt, source: SizeSource) -> None:
+        """Declares a symbol for the value itself if the others do not say it."""
+        try:
+            self.expr(value)
+        except FrontendError:
+            name = f"s{len(self.ranges)}"
+            self.sources.append(source)
+            self.define_value(value.node.expr, None)
+            self._exprs[value.node.expr] = symbol(name)
+
+    def define_value(self, expr: Any, hint: int | None) -> str:
+        """Names a new symbol that stands for the value of an integer or a condition."""
+        name = f"s{len(self.ranges)}"
+        low, high = (0, 1) if expr.is_Boolean else _bounds(self._environment, expr)
+        self.ranges.append(SymbolRange(name, low, high, hint))
+        return name
+
+    def hint_of(self, exprs: Iterable[Expr], function: Callable[..., Any]) -> int | None:
+        """What a function of sizes gives for the hints of the symbols in them; None if one has none."""
+        hints = {known.name: known.hint for known in self.ranges}
+        if any(hints[name] is None for expr in exprs for name in expr.symbols):
+            return None
+        return int(function(*(expr.evaluate(lambda leaf: hints[leaf.args[0]]) for expr in exprs)))
+
     def define(self, found: sympy.Symbol, environment: ShapeEnv) -> str:
         """Names a symbol that an op defines, and that by which torch replaces it if it has no name yet."""
+        self._environment = environment
         name = self._names[found] = f"s{len(self.ranges)}"
         replaced = environment.replace(found)
         if replaced.is_Symbol:
@@ -231,6 +267,15 @@ class SymbolTable:
         return known
 
     def _translate(self, expr: Any) -> Expr:
+        """The expression; where it has parts that none says, a symbol that a formula defines."""
+        try:
+            return self._structural(expr)
+        except FrontendError:
+            if self.formula is None or expr.is_Symbol or not (expr.is_integer or expr.is_Boolean):
+                raise
+            return symbol(self.formula(expr))
+
+    def _structural(self, expr: Any) -> Expr:
         if expr.is_Integer or (expr.is_Float and expr == int(expr)):
             return const(int(expr))
         if expr.is_Symbol:
@@ -247,10 +292,20 @@ class SymbolTable:
         name, inner = type(expr).__name__, expr.args[0] if expr.args else None
         if name in _ROUNDED_QUOTIENTS and type(inner).__name__ == "IntTrueDiv":
             return self._rounded_quotient(_ROUNDED_QUOTIENTS[name], inner)
+        if name in _DIVISIONS:
+            return self._division(*_DIVISIONS[name], *map(self.translate, expr.args))
         rule = _RULES.get(name)
         if rule is None:
             raise _unknown(expr)
         return rule(*map(self.translate, expr.args))
+
+    def _division(self, rule: Rule, factor: int, dividend: Expr, divisor: Expr) -> Expr:
+        """By what is not negative, or by what is: expressions know the former only."""
+        if self.domain.is_nonnegative(divisor):
+            return rule(dividend, divisor)
+        if self.domain.is_less(divisor, ZERO):
+            return factor * rule(-dividend, -divisor)
+        raise _unknown(f"a division by {divisor}, whose sign is open")
 
     def _rounded_quotient(self, rule: Rule, quotient: Any) -> Expr:
         """`int(a / b)` for sizes, whose float quotient is exact enough to be rounded as the true one is."""
@@ -284,6 +339,15 @@ def _symbolic_sizes(inputs: Sequence[Any]) -> Iterator[tuple[SymInt, SizeSource]
                     yield size, SizeSource(position, dim)
 
 
+def _symbolic_strides(inputs: Sequence[Any]) -> Iterator[tuple[SymInt, SizeSource]]:
+    for position, value in enumerate(inputs):
+        if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+            strides: Sequence[Any] = value.stride()
+            for dim, stride in enumerate(strides):
+                if _is_symbolic(stride):
+                    yield stride, SizeSource(position, dim, measure="stride")
+
+
 def _is_symbolic(size: Any) -> bool:
     return isinstance(size, SymInt) and size.node.maybe_as_int() is None
 
@@ -297,6 +361,15 @@ def guarded_range(environment: ShapeEnv, variable: sympy.Symbol) -> tuple[int | 
     bounds = environment.var_to_range[variable]
     low, high = (int(bound) if bound.is_Integer else None for bound in (bounds.lower, bounds.upper))
     return None if low is not None and low <= LEAST else low, None if high is not None and high >= GREATEST else high
+
+
+def _bounds(environment: ShapeEnv | None, expr: Any) -> tuple[int, int | None]:
+    """Those of an expression."""
+    if environment is None:
+        return LEAST, None
+    bounds = environment.bound_sympy(expr)
+    low, high = (int(bound) if bound.is_Integer else None for bound in (bounds.lower, bounds.upper))
+    return LEAST if low is None else max(low, LEAST), None if high is None or high >= GREATEST else high
 
 
 def _range(name: str, variable: sympy.Symbol, value: SymInt) -> SymbolRange:

@@ -169,7 +169,7 @@ class PlanWriter:
 
     def _size_text(self, source: SizeSource) -> str:
         text = self.inputs[source.input]
-        text += "" if source.dim is None else f".size({source.dim})"
+        text += "" if source.dim is None else f".{source.measure}({source.dim})"
         text = f"({text} - {source.offset})" if source.offset else text
         return text if source.factor == 1 else f"{text} // {source.factor}"
 

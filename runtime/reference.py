@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import torch
 from torch import Tensor
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IndexType, ModuleOp
 from xdsl.interpreter import Interpreter, PythonValues
 from xdsl.ir import Operation
 
@@ -23,7 +23,7 @@ from ..ir.arithmetic import Array, dtype_of
 from ..ir.expr import Expr
 from ..ir.graph.attributes import Argument, Named, OperandRef
 from ..ir.interpret import Interpretation
-from .extern import named_object, resolve, tensors_of
+from .extern import leaves_of, named_object, resolve, tensors_of
 
 # -- data --------------------------------------------------------------------------------------------
 
@@ -91,12 +91,14 @@ class Reference:
         torch.manual_seed(0)
         return [*interpretation.call(own), *(value for value in own if isinstance(value, np.ndarray))]
 
-    def _extern(self, op: graph.ExternOp, args: PythonValues) -> Sequence[Array]:
+    def _extern(self, op: graph.ExternOp, args: PythonValues) -> Sequence[Array | int]:
         tensors = [to_tensor(value) for value in args]
         call = op.arguments.data
         keywords = {name: self._value(value, tensors) for name, value in call.keywords}
         result = resolve(op.target.data)(*(self._value(value, tensors) for value in call.positional), **keywords)
-        return [to_array(value) for value in tensors_of(result)]
+        if not any(isinstance(value.type, IndexType) for value in op.results):
+            return [to_array(value) for value in tensors_of(result)]
+        return [to_array(value) if isinstance(value, Tensor) else value for value in leaves_of(result)]
 
     def _value(self, argument: Argument, tensors: Sequence[Tensor]) -> Any:
         match argument:

@@ -23,7 +23,7 @@ from ..memory import Memory, places_of, shape_of, size_of, tensor_shape
 from .base import integer_of, integers_of
 from .evaluate import FUNCTIONS, convert, evaluate
 
-Extern: TypeAlias = Callable[["graph.ExternOp", PythonValues], Sequence[Array]]
+Extern: TypeAlias = Callable[["graph.ExternOp", PythonValues], Sequence[Array | int]]
 """(op, its operands) → its results: how eager ops run, which this package does not know."""
 
 # -- elementwise -------------------------------------------------------------------------------------

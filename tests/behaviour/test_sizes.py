@@ -1,0 +1,77 @@
+"""Sizes and numbers that Python computes from sizes and from the numbers in tensors: one graph serves all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from stepwell.tests.behaviour.comparison import same
+
+
+@pytest.fixture(autouse=True)
+def captured() -> Iterator[None]:
+    """Dynamo keeps numbers that tensors hold in the graph."""
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        yield
+
+
+SIZES: dict[str, Callable[[Tensor], Any]] = {
+    "root": lambda x: torch.ones(int(x.shape[0] ** 0.5)) + x.sum(),
+    "ceil of a part": lambda x: x[: math.ceil(x.shape[0] * 0.53)].exp(),
+    "round of a quotient": lambda x: x[: round(x.shape[0] / 3 + 0.2)].exp(),
+    "size of an operator's result": lambda x: functional.interpolate(x[None], scale_factor=1.7) * 2,
+    "both as size and as number": lambda x: torch.arange(int(x.shape[0] * 0.7)) * int(x.shape[0] * 0.7) + x[0, 0],
+    "length of a range of floats": lambda x: torch.arange(0, x.shape[0] * 0.3, 0.1) * x.mean(),
+    "one size twice": lambda x: torch.cat([x, x[: int(x.shape[0] * 0.4)]]).exp() + 1,
+    "powers and rounded floats": lambda x: x * x.shape[0] ** 1.5 + round(x.shape[0] * 0.37, 1) + math.sqrt(x.shape[0]),
+    "chosen by a condition": lambda x: x.topk(max(1, min(int(x.shape[0] * 0.3), 5)), 0).values,
+    "number in a tensor": lambda x: x * math.sin(x.shape[0] * x.detach()[0, 0].item()) + x.detach()[0, 1].item(),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_one_graph_serves_all_sizes(name: str) -> None:
+    function = SIZES[name]
+    torch._dynamo.utils.counters.clear()
+    compiled = torch.compile(function, backend="stepwell", fullgraph=True, dynamic=True)
+    for rows in (17, 10, 35):
+        x = torch.randn(rows, 6, requires_grad=True)
+        found, expected = compiled(x), function(x)
+        same(found, expected)
+        gradients = [torch.autograd.grad(value.sum(), x)[0] for value in (found, expected)]
+        same(*gradients)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+
+
+def test_sizes_from_floats_in_tensors() -> None:
+    def function(x: Tensor, part: Tensor) -> Tensor:
+        return x[: int(part.item() * 10)] * 2
+
+    compiled = torch.compile(function, backend="stepwell", fullgraph=True)
+    x = torch.randn(17, 3)
+    for part in (0.55, 0.1, 0.0):
+        same(compiled(x, torch.tensor(part)), function(x, torch.tensor(part)))
+
+
+def test_divisors_below_zero() -> None:
+    def function(x: Tensor, step: int, number: Tensor) -> Any:
+        divisor = int(number.item())
+        return torch.arange(8, -8, step), x[: x.shape[0] % step + 3], x.shape[0] // step, x + x.shape[0] // divisor
+
+    compiled = torch.compile(function, backend="stepwell", fullgraph=True, dynamic=True)
+    for step, number in ((-3, -4), (-5, 3)):
+        arguments = torch.randn(6, 4), step, torch.tensor(number)
+        same(compiled(*arguments), function(*arguments))
+
+
+def test_a_number_of_the_graph_may_come_out_as_a_tensor() -> None:
+    def function(x: Tensor) -> Any:
+        return x.sum().item(), float(x.shape[0]) / 3, torch.ops.aten.div(x.shape[0], 3), x + 1
+
+    same(torch.compile(function, backend="stepwell", dynamic=True)(torch.ones(4, 2)), function(torch.ones(4, 2)))
