@@ -6,7 +6,7 @@ A graph has one home; an op with a tensor elsewhere stays an extern. Never asks 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -15,12 +15,16 @@ from torch import Tensor, fx
 CPU = torch.device("cpu")
 
 
+def leaves_of(value: Any) -> Sequence[Any]:
+    """The parts of what a node stands for: of a list, of values by name, or just itself."""
+    if isinstance(value, dict):
+        return [*value.values()]
+    return value if isinstance(value, tuple | list) else (value,)
+
+
 def tensors_of(node: fx.Node) -> Iterator[Tensor]:
     """The fake tensors that a node stands for."""
-    value = node.meta.get("val")
-    for leaf in value if isinstance(value, tuple | list) else (value,):
-        if isinstance(leaf, Tensor):
-            yield leaf
+    return (leaf for leaf in leaves_of(node.meta.get("val")) if isinstance(leaf, Tensor))
 
 
 def home_device(graph: fx.Graph) -> torch.device:

@@ -13,7 +13,7 @@ from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 from xdsl.ir import SSAValue
 
 from ..ir.expr import Expr
-from ..ir.graph import Argument, Arguments, Named, OperandRef
+from ..ir.graph import Argument, Arguments, Fields, Named, OperandRef
 from .builder import Value, WeakValue
 
 _NAMED: dict[str, type] = {
@@ -59,6 +59,8 @@ class CallArguments:
             return OperandRef(len(self.inputs) - 1, isinstance(argument, WeakValue))
         if isinstance(argument, list):
             return tuple(map(self._one, argument))
+        if isinstance(argument, dict):
+            return Fields(tuple((name, self._one(value)) for name, value in argument.items()))
         if argument is None or isinstance(argument, Expr | bool | int | float | str):
             return argument
         for kind, class_ in _NAMED.items():

@@ -416,13 +416,12 @@ class _Importer:
     # -- native ops ------------------------------------------------------------------------------
 
     def _result_types(self, result: Any) -> Iterator[Attribute | None]:
-        for leaf in result if isinstance(result, tuple | list) else (result,):
+        for leaf in devices.leaves_of(result):
             yield type_of(leaf, self.symbols) if isinstance(leaf, Tensor) else None
 
     def _is_native(self, result: Any, operands: Any) -> bool:
         """Whether all tensors are plain and of native element types."""
-        leaves = result if isinstance(result, tuple | list) else (result,)
-        if not all(is_plain(leaf) for leaf in leaves if isinstance(leaf, Tensor)):
+        if not all(is_plain(leaf) for leaf in devices.leaves_of(result) if isinstance(leaf, Tensor)):
             return False
         types = (type_ for type_ in self.builder.results if type_ is not None)
         return all(is_native(type_.element_type) for type_ in types) and all(  # type: ignore[attr-defined]
@@ -485,6 +484,8 @@ class _Importer:
         def take(leaf: Any) -> Any:
             return self._named(Value(self.builder, next(values)), node) if isinstance(leaf, Tensor) else leaf
 
+        if isinstance(result, dict):
+            return {name: take(leaf) for name, leaf in result.items()}
         return [take(leaf) for leaf in result] if isinstance(result, tuple | list) else take(result)
 
     def _name_of(self, node: fx.Node, target: Any) -> str:
@@ -496,10 +497,9 @@ class _Importer:
         """The types of a call's results, and the symbols that these define: its tensors, and, if some symbol is a
         number that it gives, all its numbers."""
         definitions = self.sizes.definitions.get(node, ())
-        leaves = result if isinstance(result, tuple | list) else (result,)
         types = list(self.builder.results)
         if any(known.measure == "value" for known in definitions):
-            numbers = [isinstance(leaf, SymInt | SymBool | int) for leaf in leaves]
+            numbers = [isinstance(leaf, SymInt | SymBool | int) for leaf in devices.leaves_of(result)]
             types = [INDEX if number else type_ for number, type_ in zip(numbers, types, strict=True)]
         placed = [
             replace(known, result=sum(type_ is not None for type_ in types[: known.result])) for known in definitions

@@ -90,8 +90,9 @@ def tensors_like(results: Any, wanted: Sequence[tuple[torch.dtype, int]]) -> lis
 
 
 def leaves_of(results: Any) -> list[Tensor | int]:
-    """The tensors and the integers among the results of an operator."""
-    flat = results if isinstance(results, (list, tuple)) else (results,)
+    """The tensors and the integers among the results of an operator, which may have names."""
+    flat = [*results.values()] if isinstance(results, dict) else results
+    flat = flat if isinstance(flat, (list, tuple)) else (flat,)
     return [value for value in flat if isinstance(value, (Tensor, int))]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 
 from ..ir.expr import Atom, Expr, Monomial
-from ..ir.graph.attributes import Argument, Named, OperandRef
+from ..ir.graph.attributes import Argument, Fields, Named, OperandRef
 
 _OPERATORS: dict[str, Callable[[str, str], str]] = {
     "floordiv": lambda first, second: f"({first} // {second})",
@@ -74,6 +74,9 @@ def argument_text(
         case tuple():
             items = [argument_text(item, operands, named, frozen) for item in argument]
             return tuple_text(items) if frozen else f"[{', '.join(items)}]"
+        case Fields(fields):
+            texts = (f"{name!r}: {argument_text(value, operands, named, frozen)}" for name, value in fields)
+            return f"{{{', '.join(texts)}}}"
         case float():
             return repr(argument) if isfinite(argument) else f'float("{argument}")'
         case _:

@@ -21,7 +21,7 @@ from ..frontend.symbols import SizeSource
 from ..ir import graph
 from ..ir.arithmetic import Array, dtype_of
 from ..ir.expr import Expr
-from ..ir.graph.attributes import Argument, Named, OperandRef
+from ..ir.graph.attributes import Argument, Fields, Named, OperandRef
 from ..ir.interpret import Interpretation
 from .extern import leaves_of, named_object, resolve, tensors_of
 
@@ -110,6 +110,8 @@ class Reference:
                 return int(argument.evaluate(lambda leaf: self._symbols[leaf.args[0]]))
             case tuple():
                 return [self._value(value, tensors) for value in argument]
+            case Fields(items):
+                return {name: self._value(value, tensors) for name, value in items}
         return argument
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Dialect, Operation
 
 from ..dtypes import ForeignType
-from .attributes import Argument, Arguments, ArgumentsAttr, DataAttr, Named, OperandRef, TypedBytes
+from .attributes import Argument, Arguments, ArgumentsAttr, DataAttr, Fields, Named, OperandRef, TypedBytes
 from .base import GraphOp, integer_of, integers_of
 from .calls import (
     EFFECTS,
@@ -152,7 +152,7 @@ __all__ = [
     "BroadcastOp", "CatOp", "CeilOp", "CompareOp", "ConstantOp", "Contraction", "ConvertOp",
     "CopyIntoOp", "CopyOp", "CopySignOp", "CosOp", "CoshOp", "Creation", "DataAttr", "DivOp",
     "Elementwise", "ElementwiseOp", "ErfOp", "ErfcOp", "Exp2Op", "ExpOp", "Expm1Op", "ExternOp",
-    "FlipOp", "FloorDivOp", "FloorOp", "FmaOp", "FmodOp", "FullOp", "GatherOp", "Graph", "GraphOp",
+    "Fields", "FlipOp", "FloorDivOp", "FloorOp", "FmaOp", "FmodOp", "FullOp", "GatherOp", "Graph", "GraphOp",
     "IndexOp", "IndexPutOp", "IndexReductionOp", "IndexedOp", "InsertSliceOp", "IotaOp", "IsInfOp",
     "IsNanOp", "Log1pOp", "Log2Op", "Log10Op", "LogOp", "MatmulOp", "MaxOp", "MaximumOp", "MinOp",
     "MinimumOp", "MulOp", "Named", "NegOp", "NotOp", "OperandRef", "OrOp", "PadOp", "PermuteOp",

@@ -153,9 +153,16 @@ class Named:
     name: str
 
 
+@dataclass(frozen=True)
+class Fields:
+    """Arguments by name that are one argument together, such as those of a kernel that the user wrote."""
+
+    items: tuple[tuple[str, Argument], ...]
+
+
 NAMED_KINDS = ("dtype", "device", "layout", "memory_format", "object", "input")
 
-Argument: TypeAlias = OperandRef | Named | Expr | int | float | str | tuple["Argument", ...] | None
+Argument: TypeAlias = OperandRef | Named | Fields | Expr | int | float | str | tuple["Argument", ...] | None
 """One argument of an ATen op: bool is among the ints, an Expr is a symbolic size, a tuple is a list."""
 
 
@@ -167,7 +174,7 @@ class Arguments:
     keywords: tuple[tuple[str, Argument], ...] = ()
 
     def flat(self) -> Iterator[Argument]:
-        """All arguments, lists opened."""
+        """All arguments, lists and fields opened."""
         yield from _flatten(self.positional)
         yield from _flatten(tuple(value for _, value in self.keywords))
 
@@ -184,6 +191,8 @@ def _flatten(arguments: Iterable[Argument]) -> Iterator[Argument]:
     for argument in arguments:
         if isinstance(argument, tuple):
             yield from _flatten(argument)
+        elif isinstance(argument, Fields):
+            yield from _flatten(value for _, value in argument.items)
         else:
             yield argument
 
@@ -220,11 +229,16 @@ def print_arguments(printer: Printer, arguments: Arguments, operand: OperandPrin
     printer.print_list(arguments.positional, lambda argument: _print_argument(printer, argument, operand))
     printer.print_string(")")
     if arguments.keywords:
-        printer.print_string(", {")
-        for position, (name, argument) in enumerate(arguments.keywords):
-            printer.print_string(f"{', ' if position else ''}{name} = ")
-            _print_argument(printer, argument, operand)
-        printer.print_string("}")
+        printer.print_string(", ")
+        _print_fields(printer, arguments.keywords, operand)
+
+
+def _print_fields(printer: Printer, fields: Iterable[tuple[str, Argument]], operand: OperandPrinter) -> None:
+    printer.print_string("{")
+    for position, (name, argument) in enumerate(fields):
+        printer.print_string(f"{', ' if position else ''}{name} = ")
+        _print_argument(printer, argument, operand)
+    printer.print_string("}")
 
 
 def _print_argument(printer: Printer, argument: Argument, operand: OperandPrinter) -> None:
@@ -240,6 +254,8 @@ def _print_argument(printer: Printer, argument: Argument, operand: OperandPrinte
             printer.print_string("[")
             printer.print_list(argument, lambda inner: _print_argument(printer, inner, operand))
             printer.print_string("]")
+        case Fields(items):
+            _print_fields(printer, items, operand)
         case str():
             printer.print_string_literal(argument)
         case _:
@@ -262,16 +278,17 @@ def parse_arguments(parser: AttrParser, operand: OperandParser) -> Arguments:
     def argument() -> Argument:
         return _parse_argument(parser, operand)
 
-    def keyword() -> tuple[str, Argument]:
-        name = parser.parse_identifier()
-        parser.parse_punctuation("=")
-        return name, argument()
-
     positional = parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument)
     keywords: list[tuple[str, Argument]] = []
     if parser.parse_optional_punctuation(","):
-        keywords = parser.parse_comma_separated_list(parser.Delimiter.BRACES, keyword)
+        keywords = parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: _parse_field(parser, operand))
     return Arguments(tuple(positional), tuple(keywords))
+
+
+def _parse_field(parser: AttrParser, operand: OperandParser) -> tuple[str, Argument]:
+    name = parser.parse_identifier()
+    parser.parse_punctuation("=")
+    return name, _parse_argument(parser, operand)
 
 
 def _parse_argument(parser: AttrParser, operand: OperandParser) -> Argument:
@@ -283,6 +300,9 @@ def _parse_argument(parser: AttrParser, operand: OperandParser) -> Argument:
     )
     if items is not None:
         return tuple(items)
+    fields = parser.parse_optional_comma_separated_list(parser.Delimiter.BRACES, lambda: _parse_field(parser, operand))
+    if fields is not None:
+        return Fields(tuple(fields))
     if parser.parse_optional_punctuation("("):
         expr = parse_expr(parser, named_leaf(parser))
         parser.parse_punctuation(")")

@@ -229,11 +229,13 @@ func.func @contractions(%x0 : tensor<4x8xf32>, %x1 : tensor<8x6xf32>, %x2 : tens
 
 func.func @calls(%x0 : tensor<4x8xf32>, %x1 : tensor<8xf32>, %x2 : tensor<8xf32>) {
   %r0, %r1 = graph.extern "aten.topk.default"(%x0, 5, -1, true, true) : (tensor<4x8xf32>) -> (tensor<4x5xf32>, tensor<4x5xi64>)
+  graph.extern "kernels.launch"(3, [[4, 1, 1]]), {metadata = {}, kwargs = {x = %x1, out = %x2, count = 8}} effect write : (tensor<8xf32>, tensor<8xf32>) -> ()
   graph.copy_into %x1, %x2 : (tensor<8xf32>, tensor<8xf32>) -> ()
   func.return
 }
 // CHECK-LABEL: @calls
 // CHECK: graph.extern "aten.topk.default"(%{{.*}}, 5, -1, true, true) : (tensor<4x8xf32>) -> (tensor<4x5xf32>, tensor<4x5xi64>)
+// CHECK: graph.extern "kernels.launch"(3, {{\[\[}}4, 1, 1]]), {metadata = {}, kwargs = {x = %{{.*}}, out = %{{.*}}, count = 8}} effect write
 // CHECK: graph.copy_into %{{.*}}, %{{.*}} : (tensor<8xf32>, tensor<8xf32>) -> ()
 
 func.func @attributes(%s0: index, %x: tensor<?x64xf32, #stepwell.layout<(s0, 64), (64, 1)>>, %c: tensor<4x!graph.dtype<"complex64">>) attributes {stepwell.symbols = [#stepwell.symbol<s0, 2, ?, hint 8>]} {
