@@ -14,7 +14,7 @@ from torch._higher_order_ops.map import map as map_rows
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
-from torch.nn.attention.flex_attention import flex_attention
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.checkpoint import checkpoint
 
@@ -100,8 +100,46 @@ def biased_attention(x: Tensor) -> Any:
     return flex_attention(x, x.cos(), x + 1, score_mod=lambda score, batch, head, row, column: score + (row - column))
 
 
+def chosen_twice(x: Tensor) -> Any:
+    """A branch within a branch; both close over what was computed before."""
+    y = x.exp()
+
+    def inner(x: Tensor) -> Any:
+        return torch.cond(x.max() > 0.5, lambda x: x * y, lambda x: x - y, (x,))
+
+    return torch.cond(x.sum() > 0, inner, lambda x: x.cos() + y, (x,))
+
+
+def repeated(x: Tensor) -> Any:
+    return while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, (x * 1.1).sin()), (torch.tensor(0), x))[1]
+
+
+def running(x: Tensor) -> Any:
+    carry, rows = scan(lambda carry, row: (carry * 0.5 + row.sin(), carry * row), torch.zeros(3), x)
+    return carry.sum() + rows
+
+
+def recurrence(x: Tensor) -> Any:
+    """x[i] + a[i] * (x[i - 1] + …) as an associative scan over pairs."""
+
+    def joined(left: tuple[Tensor, Tensor], right: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        return left[0] * right[0], left[1] * right[0] + right[1]
+
+    return associative_scan(joined, (x.sigmoid(), x), dim=0, combine_mode="generic")[1]
+
+
+def masked_attention(x: Tensor) -> Any:
+    mask = create_block_mask(lambda b, h, row, column: row >= column, None, None, 32, 32, device="cpu", BLOCK_SIZE=16)
+    return flex_attention(x, x.cos(), x + 1, block_mask=mask)
+
+
 DIFFERENTIABLE: dict[str, tuple[Function, tuple[int, ...]]] = {
     "cond": (chosen, (4,)),
+    "cond in cond": (chosen_twice, (4,)),
+    "while_loop of floats": (repeated, (4,)),
+    "map": (lambda x: map_rows(lambda row, other: (row @ other).sin(), x, x.T @ x), (5, 3)),
+    "scan of floats": (running, (5, 3)),
+    "associative_scan of pairs": (recurrence, (8, 3)),
     "checkpoint": (recomputed, (4, 4)),
     "invoke_subgraph": (lambda x: region(x) + region(x + 1), (4,)),
 }
@@ -114,8 +152,8 @@ HIGHER_ORDER: dict[str, tuple[Function, tuple[int, ...]]] = {
     ),
     "scan": (lambda x: scan(lambda carry, x: (carry + x, carry * x), torch.zeros(3), x), (5, 3)),
     "associative_scan": (lambda x: associative_scan(torch.add, x, dim=0, combine_mode="generic"), (8, 3)),
-    "map": (lambda x: map_rows(lambda row, *more: row.sin() + 1, x), (5, 3)),
     "flex_attention with a bias": (biased_attention, (1, 2, 16, 16)),
+    "flex_attention with a mask": (masked_attention, (1, 2, 32, 16)),
     "flex_attention": (lambda x: flex_attention(x, x.cos(), x + 1), (1, 2, 16, 16)),
 }
 
