@@ -321,3 +321,19 @@ def group_norm_backward(
         grad.sum([0, 3]).reshape([C]),
     )
     return tuple(value if want else None for value, want in zip(wanted, output_mask, strict=True))
+
+
+# -- weight norm -------------------------------------------------------------------------------------
+
+
+@imports("aten._weight_norm_interface_backward")
+def weight_norm_backward(
+    builder: GraphBuilder, grad_w: Value, saved_v: Value, saved_g: Value, saved_norms: Value, dim: int
+) -> tuple[Value, Value]:
+    grad, v = grad_w.up(), saved_v.up()
+    if dim not in (0, v.rank - 1):  # which eager refuses
+        raise Declined
+    norms = saved_norms.to(v.element)
+    factor = saved_g.up() / norms
+    projection = (grad * v).sum([other for other in range(v.rank) if other != dim], keep=True)
+    return factor * grad - factor * projection / (norms * norms) * v, projection / norms

@@ -16,7 +16,8 @@ from .registry import overload
 _FLOATS = (
     "aten._prelu_kernel.default", "aten._prelu_kernel_backward.default", "aten._softmax_backward_data.default",
     "aten.hardsigmoid_backward.default", "aten.hardtanh_backward.default", "aten.leaky_relu_backward.default",
-    "aten.lerp.Scalar", "aten.lerp.Tensor", "aten.sigmoid_backward.default", "aten.tanh_backward.default",
+    "aten._weight_norm_interface_backward.default", "aten.lerp.Scalar", "aten.lerp.Tensor",
+    "aten.sigmoid_backward.default", "aten.tanh_backward.default",
 )  # fmt: skip
 """Operators that work on floats alone."""
 

@@ -362,6 +362,10 @@ SAMPLES: dict[str, tuple[Call, str]] = {
         lambda: call(x(2, 4, 5), x(2, 4, 5), x(2, 2), positive(2, 2), x(4), 2, 4, 5, 2, [True, True, True]),
         "sub mul mul sum div sub mul sum div mul sub mul mul sum sum",
     ),
+    "aten._weight_norm_interface_backward": (
+        lambda: call(x(4, 3, 5), x(4, 3, 5), positive(4, 1, 1), positive(4, 1, 1), 0),
+        "div mul sum mul mul mul div mul sub div",
+    ),
     "aten.nll_loss_forward": (
         lambda: call(torch.log_softmax(x(), 1), index(4, below=6), None, 1, -100),
         "compare select convert gather neg mul select sum sum div",
