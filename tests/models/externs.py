@@ -17,6 +17,7 @@ from stepwell.runtime.torch_backend import compile_captured
 LIBRARY = "a product: the library's, with its surroundings fused"
 CONVOLUTION = "a convolution: the library's, in the layout that it likes"
 ATTENTION = "attention: the library's, in blocks that stay in the cache"
+RECURRENT = "a recurrent layer, the products of all of its steps: the library's"
 
 REVIEWED: dict[str, str] = {
     **dict.fromkeys(("aten.mm.out", "aten.addmm.out", "aten.bmm.out", "aten.baddbmm.out"), LIBRARY),
@@ -25,13 +26,17 @@ REVIEWED: dict[str, str] = {
     "aten._scaled_dot_product_flash_attention_for_cpu.default": ATTENTION,
     "aten._scaled_dot_product_flash_attention_for_cpu_backward.default": ATTENTION,
     "aten._transformer_encoder_layer_fwd.default": "eager's fast path through a whole layer, which torch chose",
-    "aten.mkldnn_rnn_layer.default": "a recurrent layer over all of its steps: the library's",
+    "aten.mkldnn_rnn_layer.default": RECURRENT,
     "aten._embedding_bag.default": "sums over bags of any length, which are given by where they begin",
     "aten._embedding_bag_backward.default": "the same, backward",
-    "aten._weight_norm_interface_backward.default": "three sums and as many products in the library's one pass",
     "aten.topk.default": "selects by partial sorting, which is no loop over indices",
     "aten.triu_indices.default": "a table of integers with one row per element above a diagonal",
 }
+
+
+def is_library(target: str) -> bool:
+    """Whether it is a product, a layer of products, a convolution or attention, which libraries exist for."""
+    return REVIEWED.get(target) in {LIBRARY, CONVOLUTION, ATTENTION, RECURRENT}
 
 
 @dataclass

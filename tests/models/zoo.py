@@ -423,7 +423,7 @@ ZOO: dict[str, Builder] = {
     )
 }  # fmt: skip
 
-IMAGES = ("vit", "swin", "resnet", "regnet", "convnext", "mobilenet", "unet", "cnn", "mixer")
+IMAGES = ("vit", "swin", "resnet", "regnet", "convnext", "mobilenet", "unet", "cnn", "mixer", "clip")
 """Those that take images, which may lie channels-last."""
 
 
