@@ -32,7 +32,7 @@ from ..ir.shapes import SymbolDefinition, symbol_ranges
 from .extern import DIRECT, as_promised, constant_tensor, leaves_of, named_object, resolve, result_shape, tensors_like
 from .memory import MIN_POOLED_BYTES, POOL, Pool
 from .python_text import Names, argument_text, expr_text, list_text, sizes_text, tuple_text
-from .stretch import KernelCode, StretchCall, raise_error, separate
+from .stretch import KernelCode, Separator, StretchCall, raise_error
 
 INDENT = "    "
 
@@ -222,7 +222,7 @@ class PlanWriter:
     def separate(self, op: host.SeparateOp) -> None:
         results = [self.define(value, "argument") for value in op.results]
         lists = ", ".join(text for values in (op.sources, op.written) for text in self._with_spans(values))
-        self.emit(f"{list_text(results)} = {self.bind('separate', separate)}({lists})")
+        self.emit(f"{list_text(results)} = {self.bind('separate', Separator(), op)}({lists})")
 
     def _with_spans(self, values: Sequence[SSAValue]) -> tuple[str, str]:
         """The tensors, and the bytes that each spans."""

@@ -23,6 +23,7 @@ from ..backends.native.launcher import ErrorRecord, Launch, Stretch
 from ..ir import host
 from ..ir.expr import Expr, product
 from ..ir.host import BufferType
+from .addresses import Places
 from .python_text import expr_text
 
 RELEASE_GIL_BYTES = 1 << 17
@@ -168,15 +169,30 @@ def release_gil(runs: Iterable[host.RunOp]) -> bool:
     return not all(span.is_constant for span in spans) or sum(span.constant for span in spans) >= RELEASE_GIL_BYTES
 
 
-def separate(
-    sources: Sequence[Tensor], sizes: Sequence[int], written: Sequence[Tensor], written_sizes: Sequence[int]
-) -> list[Tensor]:
-    """The source tensors, those that overlap a written one in memory as copies; sizes are the bytes each spans."""
-    places, written_places = tuple(map(Tensor.data_ptr, sources)), tuple(map(Tensor.data_ptr, written))
-    found = list(sources)
-    for position in _overlapping(places, tuple(sizes), written_places, tuple(written_sizes)):
-        found[position] = found[position].clone()
-    return found
+class Separator:
+    """Copies what overlaps, for one place in a plan; what lies where it lay at the last call is not compared anew."""
+
+    def __init__(self) -> None:
+        self._apart: tuple[Sequence[int], Sequence[int], Places] | None = None
+        """Of a call in which nothing overlapped."""
+
+    def __call__(
+        self, sources: Sequence[Tensor], sizes: Sequence[int], written: Sequence[Tensor], written_sizes: Sequence[int]
+    ) -> Sequence[Tensor]:
+        """The source tensors, those that overlap a written one in memory as copies; sizes are the bytes each spans."""
+        tensors, apart = [*sources, *written], self._apart
+        # Sizes that a plan knows are one object in all calls.
+        if apart is not None and apart[0] is sizes and apart[1] is written_sizes and apart[2].hold(tensors):
+            return sources
+        places, written_places = tuple(map(Tensor.data_ptr, sources)), tuple(map(Tensor.data_ptr, written))
+        overlapping = _overlapping(places, tuple(sizes), written_places, tuple(written_sizes))
+        if not overlapping:
+            self._apart = sizes, written_sizes, Places(tensors)
+            return sources
+        found = list(sources)
+        for position in overlapping:
+            found[position] = found[position].clone()
+        return found
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from stepwell.runtime import cuda_graphs
+from stepwell.runtime import addresses, cuda_graphs
 from stepwell.runtime.cuda_graphs import MAX_PATTERNS, MAX_TWINS, GraphedPlan, Owned, described
 
 DEVICE = torch.device("cuda", 0)
@@ -110,6 +110,19 @@ def test_layouts_are_part_of_a_pattern_unless_the_plan_is_for_one(plan: GraphedP
     assert plan([x])[0] == "ran"
     assert plan([x.view(6, 4)])[0] == ("replayed" if fixed else "ran")
     assert plan([x])[0] == "replayed"
+
+
+def test_tensors_that_lie_where_they_lay_are_not_looked_at(plan: GraphedPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    def same(tensors: list[Tensor], found: list[int], positions: list[int]) -> bool:
+        return all(tensors[k].data_ptr() == found[k] for k in positions)
+
+    monkeypatch.setattr(addresses, "_same", same)
+    plan = GraphedPlan(lambda args: ["ran"], "inference", DEVICE, (), fixed=True)
+    x, y = (torch.zeros(4).as_subclass(OnGpu) for _ in range(2))
+    assert [plan([x])[0] for _ in range(2)] == ["ran", "replayed"]
+    assert plan([y])[0] == "ran"
+    monkeypatch.setattr(OnGpu, "is_cuda", False)  # would end it
+    assert plan([y])[0] == "replayed"
 
 
 def test_a_tensor_on_the_cpu_ends_it_with_a_reason(plan: GraphedPlan) -> None:

@@ -6,8 +6,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
-from stepwell.runtime.stretch import raise_error, separate
+from stepwell.runtime import addresses, stretch
+from stepwell.runtime.stretch import Separator, raise_error
 
 RANGE = st.tuples(st.integers(0, 60), st.integers(0, 12))
 """Start and length of a stretch of elements."""
@@ -18,7 +20,7 @@ def test_exactly_what_overlaps_is_copied(sources: list[tuple[int, int]], written
     memory = torch.arange(80, dtype=torch.int32)
     tensors = [memory[start : start + length] for start, length in sources]
     others = [memory[start : start + length] for start, length in written]
-    found = separate(tensors, [4 * n for _, n in sources], others, [4 * n for _, n in written])
+    found = Separator()(tensors, [4 * n for _, n in sources], others, [4 * n for _, n in written])
     for result, tensor, (start, length) in zip(found, tensors, sources, strict=True):
         own = set(range(start, start + length))
         shared = any(own & set(range(first, first + n)) for first, n in written)
@@ -27,6 +29,39 @@ def test_exactly_what_overlaps_is_copied(sources: list[tuple[int, int]], written
             assert result.data_ptr() != tensor.data_ptr()
         elif length and all(n for _, n in written):  # an empty range within another may count as overlapping
             assert result is tensor
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A build that compares all addresses at once; how often a place was compared with all others."""
+    seen: list[int] = []
+    overlapping = stretch._overlapping
+
+    def counted(*places: tuple[int, ...]) -> list[int]:
+        seen.append(1)
+        return overlapping(*places)
+
+    def same(tensors: list[Tensor], found: list[int], positions: list[int]) -> bool:
+        return all(tensors[k].data_ptr() == found[k] for k in positions)
+
+    monkeypatch.setattr(addresses, "_same", same)
+    monkeypatch.setattr(stretch, "_overlapping", counted)
+    return seen
+
+
+def test_what_lies_where_it_lay_is_not_compared_anew(looked: list[int]) -> None:
+    memory, sizes = torch.arange(80, dtype=torch.int32), (16,)
+    separate = Separator()
+
+    def call(start: int, sizes: tuple[int, ...] = sizes) -> bool:
+        """Whether the source was copied."""
+        (found,) = separate([memory[start : start + 4]], sizes, [memory[8:12]], (16,))
+        return found.data_ptr() != memory[start:].data_ptr()
+
+    assert [call(0), call(0), call(4), call(6), call(6), call(0)] == [False, False, False, True, True, False]
+    assert len(looked) == 5
+    assert call(0, (32 + 4,))
+    assert len(looked) == 6
 
 
 def test_an_error_record_becomes_eagers_exception() -> None:

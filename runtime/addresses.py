@@ -1,0 +1,28 @@
+"""Whether tensors lie where they lay before: what a plan found out about their places then still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+_same: Callable[[list[Tensor], list[int], list[int]], bool] | None
+_same = getattr(torch._C, "_tensors_data_ptrs_at_indices_equal", None)
+"""One call for all tensors, 10 ns each where asking one from Python takes 70; in builds for CUDA alone."""
+
+
+class Places:
+    """The addresses of a list of tensors."""
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self._addresses = [tensor.data_ptr() for tensor in tensors]
+        self._positions = [*range(len(tensors))]
+
+    def hold(self, tensors: list[Tensor]) -> bool:
+        """Whether as many tensors lie there; may say no where it would take long to tell."""
+        return (
+            _same is not None
+            and len(tensors) == len(self._positions)
+            and _same(tensors, self._addresses, self._positions)
+        )
