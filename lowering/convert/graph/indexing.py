@@ -104,7 +104,7 @@ def index(values: Values, op: graph.IndexOp) -> Kernel:
 
 
 def scatter(memory: Memory, op: graph.ScatterOp) -> Kernel:
-    kernel = Kernel.of(memory, op, memory.tensor(op.operand))
+    kernel = Kernel.of(memory, op, memory.base(op.operand))
     along, sizes = integer_of(op.dim), sizes_of(op.value.type)
 
     def body() -> None:
@@ -117,7 +117,7 @@ def scatter(memory: Memory, op: graph.ScatterOp) -> Kernel:
 
 
 def index_put(memory: Memory, op: graph.IndexPutOp) -> Kernel:
-    kernel = Kernel.of(memory, op, memory.tensor(op.operand))
+    kernel = Kernel.of(memory, op, memory.base(op.operand))
     position, rank = graph.index_position(op.indexed), len(sizes_of(op.indices[0].type))
     sizes = sizes_of(op.value.type)
 

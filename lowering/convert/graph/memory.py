@@ -33,6 +33,11 @@ class Memory(Values):
             known = self._tensors[value] = self._view(value, source) or self.copy(value)
         return known
 
+    def base(self, value: SSAValue) -> SSAValue:
+        """A tensor for an op that writes over some elements of a value. Numbers are written anew for each such op,
+        which is cheaper than to copy them for all but one."""
+        return self.copy(value) if isinstance(self.sources.get(value), Constant | Formula) else self.tensor(value)
+
     def _view(self, value: SSAValue, source: Source) -> SSAValue | None:
         """The memory that the value is part of, under another layout, where there is such a layout."""
         if not isinstance(source, Element):
@@ -102,9 +107,7 @@ class Memory(Values):
         return isinstance(self.sources.get(value), Constant | Formula) or isinstance(value.owner, graph.ConstantOp)
 
     def _result(self, value: SSAValue) -> SSAValue:
-        if isinstance(self.sources.get(value), Constant | Formula):  # which may stand for several results
-            return self.copy(value)
-        tensor = self.tensor(value)
+        tensor = self.base(value)  # numbers may stand for several results
         return self.copy(value) if isinstance(root_of(tensor).owner, graph.ConstantOp) else tensor
 
 

@@ -211,6 +211,19 @@ func.func @accumulating_scatter(%v: tensor<5x8xf32>, %i: tensor<5xi64>) -> tenso
 // CHECK-NEXT: loop.parallel ({{.*}}) to (5, 8) {
 // CHECK: loop.write {{.*}}, [[O]][{{.*}}] add
 
+func.func @each_scatter_fills_its_own_base(%v: tensor<5x8xf32>, %i: tensor<5xi64>) -> (tensor<9x8xf32>, tensor<9x8xf32>) {
+  %z = graph.full f32<0.0> : tensor<9x8xf32>
+  %y0 = graph.index_put %z, %v, %i dims [0] bounds select with add : (tensor<9x8xf32>, tensor<5x8xf32>, tensor<5xi64>) -> tensor<9x8xf32>
+  %y1 = graph.index_put %z, %v, %i dims [0] bounds select : (tensor<9x8xf32>, tensor<5x8xf32>, tensor<5xi64>) -> tensor<9x8xf32>
+  func.return %y0, %y1 : tensor<9x8xf32>, tensor<9x8xf32>
+}
+
+// CHECK-LABEL: @each_scatter_fills_its_own_base
+// CHECK-DAG: [[FIRST:%\w+]] = loop.kernel "full"
+// CHECK-DAG: [[SECOND:%\w+]] = loop.kernel "full"
+// CHECK: loop.kernel "index_put" outs(%{{\w+}}: memref<9x8xf32> = [[SECOND]])
+// CHECK: loop.kernel "index_put" outs(%{{\w+}}: memref<9x8xf32> = [[FIRST]])
+
 func.func @overwriting_scatter(%x: tensor<4x8xf32>, %i: tensor<4x2xi64>, %v: tensor<4x2xf32>) -> tensor<4x8xf32> {
   %y = graph.scatter %x, %i, %v dim 1 bounds gather : (tensor<4x8xf32>, tensor<4x2xi64>, tensor<4x2xf32>) -> tensor<4x8xf32>
   func.return %y : tensor<4x8xf32>
