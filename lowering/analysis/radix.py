@@ -108,20 +108,15 @@ def match_places(first: Place, second: Place, buffer: tuple[Expr, ...], sizes: S
     Dimension by dimension of the buffer where no division mixes them, else by the offset in all of it.
     """
     pairs: dict[int, int] = {}
-    grouped: tuple[dict[int, tuple[Expr, ...]], dict[int, tuple[Expr, ...]]] = {}, {}
     composite = False
     for one, other in zip(first.results, second.results, strict=True):
         position, partner = one.as_dim, other.as_dim
         if position is not None and partner is not None and first.extents[position] == second.extents[partner]:
             pairs[position] = partner
-        elif position is not None and (group := _group(other, second.extents, first.extents[position])) is not None:
-            grouped[1][group[0]] = group[1]
-        elif partner is not None and (group := _group(one, first.extents, second.extents[partner])) is not None:
-            grouped[0][group[0]] = group[1]
         else:
             composite = composite or not (one.is_constant or other.is_constant)
     if not composite:
-        return PlaceMatch(tuple(pairs.items()), *(tuple(splits.items()) for splits in grouped))
+        return PlaceMatch(tuple(pairs.items()))
     ones, others = first.results, second.results
     if divides(ones) or divides(others):
         strides = contiguous_strides(buffer)
@@ -135,16 +130,6 @@ def match_places(first: Place, second: Place, buffer: tuple[Expr, ...], sizes: S
         first_splits.update(found.first_splits)
         second_splits.update(found.second_splits)
     return PlaceMatch(tuple(pairs.items()), tuple(first_splits.items()), tuple(second_splits.items()))
-
-
-def _group(place: Expr, extents: Sequence[Expr | None], count: Expr | None) -> tuple[int, tuple[Expr, ...]] | None:
-    """Where a place is the number of a group of neighbours, `dim floordiv size`, and groups are `count`: the dim, and
-    the factors into which to split it."""
-    atom = place.as_atom
-    if atom is None or atom.kind != "floordiv" or count is None:
-        return None
-    position, size = atom.args[0].as_dim, atom.args[1]
-    return None if position is None or extents[position] != count * size else (position, (count, size))
 
 
 def radix_digits(offset: Expr, extents: Sequence[Expr | None], sizes: Sizes) -> list[Digit]:

@@ -33,21 +33,6 @@ def test_a_flattened_dim_says_how_to_split_it() -> None:
     assert found.second_splits == ((0, (const(4), const(8))),)
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_dim_of_which_groups_share_an_element_splits_into_groups(turned: bool) -> None:
-    groups, members = place([dim(0), dim(1)], [4, 3]), place([dim(0), floordiv(dim(1), 8)], [4, 24])
-    places = (members, groups) if turned else (groups, members)
-    found = match_places(*places, (const(4), const(3)), STATIC)
-    assert found.pairs == ((0, 0),)
-    splits = (found.first_splits, found.second_splits)
-    assert splits == ((((1, (const(3), const(8))),), ()) if turned else ((), ((1, (const(3), const(8))),)))
-
-
-def test_no_splits_when_the_last_group_is_smaller() -> None:
-    groups, members = place([dim(0)], [3]), place([floordiv(dim(0), 8)], [20])
-    assert match_places(groups, members, (const(3),), STATIC).second_splits == ()
-
-
 def test_symbolic_sizes_split_too() -> None:
     rows = symbol("s0")
     first = place([dim(0), dim(1), dim(2)], [rows, 16, 8])

@@ -166,36 +166,6 @@ func.func @flattened_rows(%s0: index, %x: tensor<?x16x8xf32, #stepwell.layout<(s
   func.return %e, %s : tensor<?x16x8xf32, #stepwell.layout<(s0, 16, 8), (128, 8, 1)>>, tensor<?xf32, #stepwell.layout<(s0 * 16), (1)>>
 }
 
-// What groups of columns share is at hand once columns are groups and members.
-// CHECK-LABEL: @groups
-// CHECK: loop.kernel "sum_mul"
-// CHECK: loop.parallel ([[I:%\w+]], [[G:%\w+]]) to (4, 2)
-// CHECK-NEXT: [[S:%\w+]] = loop.reduce ({{%\w+}}) to (8) [add]
-// CHECK: loop.parallel ([[M:%\w+]]) to (8)
-// CHECK-NEXT: [[V:%\w+]] = loop.read %x[[[I]], [[G]] * 8 + [[M]]]
-// CHECK-NEXT: arith.mulf [[V]], [[S]]
-// CHECK-NOT: loop.kernel
-func.func @groups(%x: tensor<4x16xf32>) -> tensor<4x16xf32> {
-  %s = loop.kernel "sum" outs(%o : memref<4x2xf32>) -> tensor<4x2xf32> {
-    loop.parallel (%i, %g) to (4, 2) {
-      %t = loop.reduce (%j) to (8) [add] -> f32 {
-        %v = loop.read %x[%i, %g * 8 + %j] : tensor<4x16xf32>
-        loop.yield %v : f32
-      }
-      loop.write %t, %o[%i, %g] : memref<4x2xf32>
-    }
-  }
-  %m = loop.kernel "mul" outs(%o : memref<4x16xf32>) -> tensor<4x16xf32> {
-    loop.parallel (%i, %j) to (4, 16) {
-      %v = loop.read %x[%i, %j] : tensor<4x16xf32>
-      %t = loop.read %s[%i, %j floordiv 8] : tensor<4x2xf32>
-      %p = arith.mulf %v, %t : f32
-      loop.write %p, %o[%i, %j] : memref<4x16xf32>
-    }
-  }
-  func.return %m : tensor<4x16xf32>
-}
-
 // Checks move along; a guarded read of the value at hand becomes a select.
 // CHECK-LABEL: @checks_move_along
 // CHECK: loop.assert
