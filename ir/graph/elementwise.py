@@ -410,7 +410,7 @@ class ErfcOp(FloatUnaryOp):
 @irdl_op_definition
 class SigmoidOp(FloatUnaryOp):
     """
-    1 / (1 + exp(-x)).
+    1 / (1 + exp(-x)), step by step in the type, f32 for narrower ones: 0 where exp(-x) overflows.
 
     ```mlir
     %y = graph.sigmoid %x : tensor<8xf32>

@@ -36,7 +36,8 @@ def _sign(value: Array) -> Array:
 
 
 def _sigmoid(value: Array) -> Array:
-    return 1 / (1 + np.exp(-value))
+    falling = rounded(np.exp(-value.astype(np.float64)), value.dtype)
+    return 1 / (1 + falling)
 
 
 def _checked(function: Function) -> Function:
@@ -114,7 +115,7 @@ FUNCTIONS: dict[type[Operation], Function] = {
     ops.AtanhOp: _in_double(np.arctanh),
     ops.ErfOp: _in_double(elementwise_python(math.erf)),
     ops.ErfcOp: _in_double(elementwise_python(math.erfc)),
-    ops.SigmoidOp: _in_double(_sigmoid),
+    ops.SigmoidOp: _sigmoid,
     ops.FloorOp: np.floor,
     ops.CeilOp: np.ceil,
     ops.RoundOp: np.rint,

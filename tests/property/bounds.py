@@ -128,7 +128,19 @@ def _total_product(run: Run) -> Array:
 
 def _contraction(run: Run) -> Array:
     (x, y), (dx, dy) = (np.abs(arg.astype("f8")) for arg in run.args), run.bounds
-    return _spread(run, x.shape[-1], x @ y) + x @ dy + dx @ y + dx @ dy + rounding(run.result)
+    spread = _spread(run, x.shape[-1], x @ y) + _underflow(run, x, y)
+    return spread + x @ dy + dx @ y + dx @ dy + rounding(run.result)
+
+
+def _underflow(run: Run, x: Array, y: Array) -> Array:
+    """What terms below the least normal number add: each may be rounded to a multiple of the least number by itself.
+    The instructions of processors for bf16 take such operands for zeros and make zeros of such sums."""
+    limits = ml_dtypes.finfo(wide_dtype(run.result.dtype))
+    if run.result.dtype != ml_dtypes.bfloat16:
+        return np.asarray(x.shape[-1] * float(limits.smallest_subnormal))
+    normal = float(limits.smallest_normal)
+    u, v = np.where(x < normal, x, 0), np.where(y < normal, y, 0)
+    return u @ y + (x - u) @ v + x.shape[-1] * normal
 
 
 def _scattered(run: Run) -> Array:

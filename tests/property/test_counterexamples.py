@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 import pytest
+import torch
+from xdsl.dialects.builtin import TensorType, bf16, f32
 
 from stepwell.ir.arithmetic import Array
 from stepwell.ir.interpret import interpret
+from stepwell.runtime.reference import to_tensor
 from stepwell.tests.interpreters.support import assert_same, parse
+from stepwell.tests.property.bounds import Reference
+from stepwell.tests.property.programs import Program, Trust
+from stepwell.tests.property.search import run_natively
 from stepwell.tests.property.test_programs import FUSION, after
 
 
@@ -79,6 +86,12 @@ COUNTEREXAMPLES = (
            %r = graph.insert_slice %z, %v from (2) step (1) : (tensor<8xi32>, tensor<6xi32>) -> tensor<8xi32>""",
         (np.array(7),),
     ),
+    Counterexample(
+        "sigmoid_where_exp_overflows",  # 1 / (1 + exp(100)) is 0 in f32, which eager computes in, and 3.8e-44 in f64
+        "(%x: tensor<4xf32>) -> tensor<4xf32>",
+        "%r = graph.sigmoid %x : tensor<4xf32>",
+        (np.array([-100, -88, 0, 100], "f4"),),
+    ),
 )
 
 STAGES = (
@@ -95,3 +108,63 @@ def test_the_meaning_stays(example: Counterexample, stage: tuple[str, ...]) -> N
     expected = interpret(module, example.arguments)
     for found, value in zip(interpret(after(module, *stage), example.arguments), expected, strict=True):
         assert_same(found, value)
+
+
+@dataclass(frozen=True)
+class Product:
+    """Operands of a product of matrices whose terms are below the least normal number of f32."""
+
+    name: str
+    lhs: Array
+    rhs: Array
+
+    @property
+    def program(self) -> Program:
+        types = [TensorType(ELEMENTS[value.dtype.name], value.shape) for value in (self.lhs, self.rhs)]
+        result = TensorType(types[0].element_type, (self.lhs.shape[0], self.rhs.shape[1]))
+        text = f"""func.func @main(%x: {types[0]}, %y: {types[1]}) -> {result} {{
+            %r = graph.matmul %x, %y : ({types[0]}, {types[1]}) -> {result}
+            func.return %r : {result}
+        }}"""
+        return Program(parse(text), [self.lhs, self.rhs], [Trust.BOUND], exact_functions=False)
+
+
+ELEMENTS = {"float32": f32, "bfloat16": bf16}
+
+PRODUCTS = (
+    Product(  # where the processor multiplies bf16, a library takes the operand for 0
+        "denormal_operand", np.full((64, 2), 1e-39, ml_dtypes.bfloat16), np.full((2, 64), 1e3, ml_dtypes.bfloat16)
+    ),
+    Product(  # and the product, too
+        "denormal_term", np.full((64, 2), 1e-20, ml_dtypes.bfloat16), np.full((2, 64), 1e-19, ml_dtypes.bfloat16)
+    ),
+    Product(  # 8 times half of the least number: rounded one by one to an even number they are 0
+        "terms_below_the_least_number", np.full((64, 8), 2.0**-75, "f4"), np.full((8, 64), 2.0**-75, "f4")
+    ),
+)
+
+
+@pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.name)
+def test_a_product_of_tiny_numbers_is_eagers(product: Product) -> None:
+    (found,) = run_natively(product.program)
+    assert_same(found, to_tensor(product.lhs) @ to_tensor(product.rhs))
+    Reference(product.program).check([found])
+
+
+@pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.name)
+def test_no_more_than_tiny_numbers_may_be_lost(product: Product) -> None:
+    """A normal term of the same size of operands is not in doubt."""
+    program = product.program
+    program.arguments = [np.ones_like(product.lhs), np.ones_like(product.rhs)]
+    reference = Reference(program)
+    with pytest.raises(AssertionError):
+        reference.check([np.zeros_like(reference.results[0])])
+
+
+def test_sigmoid_is_eagers_where_exp_overflows() -> None:
+    x = np.array([-1e3, -100, -88, 100, np.nan], "f4")
+    module = parse("""func.func @main(%x: tensor<5xf32>) -> tensor<5xf32> {
+        %r = graph.sigmoid %x : tensor<5xf32>
+        func.return %r : tensor<5xf32>
+    }""")
+    assert_same(interpret(module, [x])[0], torch.sigmoid(torch.from_numpy(x)), 1e-6)

@@ -17,7 +17,7 @@ from . import division
 from .conversion import convert, narrow, reinterpret
 from .errors import not_convertible
 from .kernels import Kernel
-from .scalars import Scalars, known_number
+from .scalars import Scalars
 from .sources import Values
 
 Expansion = Callable[..., SSAValue]
@@ -78,30 +78,6 @@ def _sign_bit(s: Scalars, x: SSAValue) -> SSAValue:
     return s.compare("slt", s.cast(arith.BitcastOp, x, bits), s.constant(0, bits))
 
 
-def _square(s: Scalars, x: SSAValue) -> SSAValue:
-    return s.apply(arith.MulfOp, x, x)
-
-
-def _cube(s: Scalars, x: SSAValue) -> SSAValue:
-    return s.apply(arith.MulfOp, _square(s, x), x)
-
-
-_POWERS: dict[float, Expansion] = {
-    2.0: _square,
-    3.0: _cube,
-    0.5: _plain(math.SqrtOp),
-    -0.5: _plain(math.RsqrtOp),
-    -1.0: _reciprocal,
-    -2.0: lambda s, x: _reciprocal(s, _square(s, x)),
-}
-"""Exponents for which eager computes without its power function."""
-
-
-def _float_power(s: Scalars, x: SSAValue, y: SSAValue) -> SSAValue:
-    special = _POWERS.get(known_number(y) or 0.0)
-    return s.apply(math.PowFOp, x, y) if special is None else special(s, x)
-
-
 FLOAT: Table = {
     graph.ExpOp: _plain(math.ExpOp),
     graph.Exp2Op: _plain(math.Exp2Op),
@@ -146,7 +122,7 @@ FLOAT: Table = {
     graph.TruncDivOp: division.float_truncating_quotient,
     graph.RemainderOp: division.float_flooring_rest,
     graph.FmodOp: division.float_truncating_rest,
-    graph.PowOp: _float_power,
+    graph.PowOp: _plain(math.PowFOp),
     graph.MaximumOp: _plain(arith.MaximumfOp),
     graph.MinimumOp: _plain(arith.MinimumfOp),
     graph.Atan2Op: _plain(math.Atan2Op),
