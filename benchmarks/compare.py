@@ -37,9 +37,7 @@ def _compute_once(graph: torch.fx.GraphModule, _: object) -> Function:
 
 
 def _floor(function: Function) -> Function:
-    return torch.compile(
-        function, backend=aot_autograd(fw_compiler=_compute_once, keep_inference_input_mutations=True)
-    )
+    return torch.compile(function, backend=aot_autograd(fw_compiler=_compute_once, keep_inference_input_mutations=True))
 
 
 BACKENDS: dict[str, Callable[[Function], Function]] = {

@@ -270,7 +270,9 @@ class _Importer:
             elif isinstance(value, Value):
                 self.results.append(FunctionResult(len(returned), item=value.WEAK))
                 returned.append(value.ssa)
-                self.storages.append(numbers.setdefault(_storage(output), len(self.builder.block.args) + len(numbers)))
+                fresh = len(self.builder.block.args) + len(numbers)
+                own = isinstance(value.ssa, BlockArgument)  # two arguments may share memory
+                self.storages.append(value.ssa.index if own else numbers.setdefault(_storage(output), fresh))
                 self.offsets.append(_offset(output))
             else:
                 self.results.append(ConstantResult(value.named if isinstance(value, ObjectInput) else value))

@@ -357,8 +357,11 @@ def _ordered(symbols: Iterable[sympy.Symbol]) -> list[sympy.Symbol]:
 
 
 def guarded_range(environment: ShapeEnv, variable: sympy.Symbol) -> tuple[int | None, int | None]:
-    """The bounds that the ShapeEnv holds for a symbol; None for one that int64 implies."""
-    bounds = environment.var_to_range[variable]
+    """The bounds that the ShapeEnv holds for a symbol; None for one that int64 implies, and where it holds none, as for
+    the ragged size of a nested tensor."""
+    bounds = environment.var_to_range.get(variable)
+    if bounds is None:
+        return None, None
     low, high = (int(bound) if bound.is_Integer else None for bound in (bounds.lower, bounds.upper))
     return None if low is not None and low <= LEAST else low, None if high is not None and high >= GREATEST else high
 
@@ -378,4 +381,6 @@ def _range(name: str, variable: sympy.Symbol, value: SymInt) -> SymbolRange:
     low, high = guarded_range(environment, variable)
     renamed = hasattr(environment, "backed_var_to_val")  # since torch 2.12
     hint = (environment.backed_var_to_val if renamed else environment.var_to_val).get(variable)
-    return SymbolRange(name, LEAST if low is None else low, high, None if hint is None else int(hint))
+    return SymbolRange(
+        name, LEAST if low is None else low, high, int(hint) if isinstance(hint, int | sympy.Integer) else None
+    )

@@ -24,7 +24,7 @@ from ..frontend.import_fx import ArgumentSource, ImportedGraph, NumberInput, Ten
 from ..frontend.symbols import SizeSource
 from ..ir import host
 from ..ir.definitions import definitions_of
-from ..ir.dtypes import dtype_name
+from ..ir.dtypes import dtype_name, is_integer
 from ..ir.expr import ZERO
 from ..ir.graph.attributes import Argument, Named
 from ..ir.locations import location_text
@@ -316,10 +316,11 @@ class PlanWriter:
         return self.bind(named.name.replace(":", "_"), named_object(named, self.objects), named)
 
     def finish(self, op: host.ReturnOp) -> None:
-        """A tensor that is returned twice is returned as two objects: autograd marks one and not the other."""
+        """A tensor that is returned twice is returned as two objects: autograd marks one and not the other. Not so
+        integers, which it marks never; by the object that holds its offsets a nested tensor is known."""
         operands = [
             f"{self.values[value]}.view_as({self.values[value]})"
-            if value in op.operands[:position]
+            if value in op.operands[:position] and not _holds_integers(value)
             else self.values[value]
             for position, value in enumerate(op.operands)
         ]
@@ -339,6 +340,10 @@ def _definition_text(definition: SymbolDefinition, result: str) -> str:
 def _only_reads(op: Operation) -> bool:
     """Whether an op neither keeps a tensor nor gives a view of it: then a view need not know of its base."""
     return isinstance(op, host.RunOp | host.FreeOp) or (isinstance(op, host.ExternOp) and op.target.data in DIRECT)
+
+
+def _holds_integers(value: SSAValue) -> bool:
+    return isinstance(value.type, host.BufferType) and is_integer(value.type.element)
 
 
 WRITERS: dict[type[Operation], str] = {
