@@ -271,8 +271,11 @@ class _Importer:
                 self.results.append(FunctionResult(len(returned), item=value.WEAK))
                 returned.append(value.ssa)
                 fresh = len(self.builder.block.args) + len(numbers)
-                own = isinstance(value.ssa, BlockArgument)  # two arguments may share memory
-                self.storages.append(value.ssa.index if own else numbers.setdefault(_storage(output), fresh))
+                self.storages.append(
+                    value.ssa.index  # even where two arguments share memory
+                    if isinstance(value.ssa, BlockArgument)
+                    else numbers.setdefault(_storage(output), fresh)
+                )
                 self.offsets.append(_offset(output))
             else:
                 self.results.append(ConstantResult(value.named if isinstance(value, ObjectInput) else value))
