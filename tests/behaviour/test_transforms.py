@@ -18,7 +18,7 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.checkpoint import checkpoint
 
-from stepwell.tests.behaviour.comparison import compiled, same
+from stepwell.tests.behaviour.comparison import check, compiled, same
 
 Function = Callable[..., Any]
 
@@ -219,6 +219,67 @@ def test_custom_operators_that_write_and_that_give_lists() -> None:
     mine = y.clone()
     same(compiled(function)(x, mine), function(x, y))
     same(mine, y)
+
+
+@torch.library.custom_op("stepwell_tests::scale_all", mutates_args=("tensors",))
+def scale_all(tensors: list[Tensor], factor: float) -> None:
+    for tensor in tensors:
+        tensor.mul_(factor)
+
+
+@torch.library.custom_op("stepwell_tests::noted", mutates_args=("note",))
+def noted(x: Tensor, note: Tensor | None = None, factor: int = 3) -> Tensor:
+    if note is not None:
+        note.add_(x)
+    return x * factor
+
+
+@torch.library.custom_op("stepwell_tests::moved", mutates_args=("x",))
+def moved(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    x.add_(y)
+    return x * 2, y.clone()
+
+
+@torch.library.custom_op("stepwell_tests::positive_rows", mutates_args=())
+def positive_rows(x: Tensor) -> Tensor:
+    return x[x[:, 0] > 0].clone()
+
+
+noted.register_fake(lambda x, note=None, factor=3: torch.empty_like(x))
+moved.register_fake(lambda x, y: (torch.empty_like(x), torch.empty_like(y)))
+positive_rows.register_fake(lambda x: x.new_empty(torch.library.get_ctx().new_dynamic_size(), x.shape[1]))
+
+
+def writes_a_list(x: Tensor, y: Tensor) -> Any:
+    copy = x.clone()
+    scale_all([copy, y], 3.0)
+    return copy + y, copy * 2
+
+
+def writes_views(x: Tensor, y: Tensor) -> Any:
+    columns = y.t()
+    scale_all([columns[0], columns[2]], 2.0)
+    return y + 1
+
+
+def writes_if_given(x: Tensor, y: Tensor) -> Any:
+    return noted(x, y) + noted(x + 1) + y
+
+
+def writes_and_returns(x: Tensor, y: Tensor) -> Any:
+    first, second = moved(y[1:3], x[:2])
+    return first + second, y * 2
+
+
+def gives_as_many_rows_as_it_finds(x: Tensor, y: Tensor) -> Any:
+    return positive_rows(x) * 2, y.sum()
+
+
+@pytest.mark.parametrize(
+    "function", [writes_a_list, writes_views, writes_if_given, writes_and_returns, gives_as_many_rows_as_it_finds]
+)
+def test_what_custom_operators_write_and_give(function: Function) -> None:
+    check(function, lambda: [torch.randn(4, 3), torch.randn(4, 3)])
 
 
 class StraightThrough(torch.autograd.Function):
