@@ -32,7 +32,7 @@ from ..lowering.pipelines import GPU
 from ..lowering.pipelines import run as run_pipeline
 from ..lowering.schedule.model import KernelModel, captured
 from ..lowering.schedule.product_costs import FEW_ROWS, candidates
-from ..lowering.schedule.product_plan import point_bytes
+from ..lowering.schedule.product_plan import epilogue_of
 from .cuda_machine import CudaMachine
 from .plan import BoxedCall
 
@@ -88,8 +88,8 @@ class Tuner:
 
     def offered(self) -> dict[str, Attribute]:
         """All choices by their text."""
-        moved = point_bytes(KernelModel(self.kernel), self.contraction)
-        schedules = {str(one): ProductAttr(one) for one in candidates(moved, self.machine.target())}
+        epilogue = epilogue_of(KernelModel(self.kernel), self.contraction)
+        schedules = {str(one): ProductAttr(one) for one in candidates(epilogue, self.machine.target())}
         return {**schedules, LIBRARY: StringAttr(LIBRARY)}
 
     def key(self, offered: dict[str, Attribute]) -> str:

@@ -19,7 +19,7 @@ from ..analysis.kernels import functions_with_kernels
 from ..analysis.sizes import Sizes
 from ..schedule.model import KernelModel
 from ..schedule.product_costs import FEW_ROWS, ProductSize, best_schedule
-from ..schedule.product_plan import point_bytes
+from ..schedule.product_plan import epilogue_of
 
 
 def size_of(kernel: loop.KernelOp, contraction: Contraction) -> ProductSize:
@@ -55,8 +55,8 @@ class LoopScheduleProducts(ModulePass):
                     continue
                 size = size_of(kernel, contraction)
                 if size.rows > FEW_ROWS:
-                    moved = point_bytes(KernelModel(kernel), contraction)
-                    kernel.attributes[PRODUCT] = ProductAttr(best_schedule(size, target, moved))
+                    epilogue = epilogue_of(KernelModel(kernel), contraction)
+                    kernel.attributes[PRODUCT] = ProductAttr(best_schedule(size, target, epilogue))
 
 
 __all__ = ["LoopScheduleProducts", "size_of"]

@@ -19,6 +19,9 @@ from .model import KernelModel, is_leaf, nests_of
 POINTS = 1024
 """Elements of a pointwise program: 4 warps with 16-byte accesses reach the rate of a copy on an H200."""
 
+POINT_BITS = 32
+"""What each of them reads at least; of narrower ones twice as many keep memory as busy."""
+
 CROSSED_SIDE = 64
 """Side of the tiles of pointwise kernels whose accesses are contiguous along different dims."""
 
@@ -34,6 +37,9 @@ PIECE_ELEMENTS = 4096
 COLUMNS, LEAST_COLUMNS = 64, 16
 """Columns of a program that reduces down columns: 256 contiguous bytes of f32, or where there is little to do for
 programs as many as multiprocessors, two sectors of the cache."""
+
+COLUMN_WARPS = 4
+"""Warps of such a program: each thread adds up 32 elements of a piece before warps exchange anything."""
 
 LITTLE_WORK = 1 << 20
 """Scalar operations of a kernel that take less time than its launch, if enough programs share them."""
@@ -128,7 +134,12 @@ class GridPlanner:
                 widths[k] = min(CROSSED_SIDE, power_of_two(self.hints.size(nest.sizes[k])))
             return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.warps(widths[crossed[0]] * widths[crossed[1]]))
         first = crossed[0] if crossed else nest.rank - 1
-        return self.points(nest, first, POINTS)
+        return self.points(nest, first, self.points_at_once(nest))
+
+    def points_at_once(self, nest: loop.ParallelOp) -> int:
+        reads = [access for access in self.model.accesses if isinstance(access.op, loop.ReadOp)]
+        bits = sum(access.elements * access.bits for access in reads)
+        return 2 * POINTS if 0 < bits < POINT_BITS * self.hints.volume(nest.sizes) else POINTS
 
     def points(self, nest: loop.ParallelOp, first: int, budget: int) -> GridPlan:
         """Programs of about `budget` points on up to four warps, each thread of which has one at least."""
@@ -165,7 +176,7 @@ class GridPlanner:
         if contiguous and mostly_contiguous(nest, contiguous[0], self.model):
             column = contiguous[0]
             widths[column] = self.columns_at_once(nest, column)
-            return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.warps(PIECE_ELEMENTS))
+            return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, COLUMN_WARPS)
         row = nest.rank - 1
         widths[row] = self.rows_at_once(nest, inner)
         elements = widths[row] * inner

@@ -14,7 +14,17 @@ CORE_RATE = 7.5e12
 """Operations a second of the matrix unit of one multiprocessor, on bf16 or f16."""
 
 LANE_RATE = 0.41e12
-"""Operations a second of the lanes of one multiprocessor, on f32, which matrix units would round."""
+"""Operations a second of the lanes of one multiprocessor: of what follows a sum, and on factors of f32, which matrix
+units would round."""
+
+HIDDEN = 0.25
+"""The share of what follows a sum that costs no time where another program of the multiprocessor sums up meanwhile."""
+
+MOST_AT_ONCE = 2
+"""Programs of one multiprocessor, of which one sums up while the other finishes a tile."""
+
+RESERVED_BYTES = 1 << 10
+"""Shared memory that each program takes besides."""
 
 BANDWIDTH = 3.6e12
 """Bytes a second from memory."""
@@ -96,28 +106,47 @@ def peak(size: ProductSize) -> float:
     return LANE_RATE if size.is_wide else CORE_RATE
 
 
-def seconds(size: ProductSize, schedule: ProductSchedule, target: Target) -> float:
+@dataclass(frozen=True)
+class Epilogue:
+    """What follows the sum, for each element of the result: bytes that it moves, operations that it takes."""
+
+    bytes: int = 2
+    work: int = 0
+
+
+ROUNDING = Epilogue()
+"""What follows a product alone."""
+
+
+def programs_at_once(schedule: ProductSchedule, epilogue: Epilogue, target: Target) -> int:
+    """Programs that run on one multiprocessor at the same time."""
+    return max(1, min(MOST_AT_ONCE, target.l1_bytes // (schedule.needed_bytes(epilogue.bytes) + RESERVED_BYTES)))
+
+
+def seconds(size: ProductSize, schedule: ProductSchedule, target: Target, epilogue: Epilogue = ROUNDING) -> float:
     """What a kernel under the schedule takes, all multiprocessors going through their tiles one after the other."""
     tiles = size.batch * -(-size.rows // schedule.rows) * -(-size.columns // schedule.columns)
-    steps = -(-tiles // target.cores) * -(-size.depth // schedule.depth)
-    operations = 2.0 * schedule.rows * schedule.columns * schedule.depth
-    step = operations / (peak(size) * (EFFICIENCY | WIDE_EFFICIENCY).get(schedule, LEAST_EFFICIENCY))
-    return max(steps * step, size.bytes / BANDWIDTH) + START_SECONDS[schedule.descriptors]
+    rounds, points = -(-tiles // target.cores), schedule.rows * schedule.columns
+    rate = peak(size) * (EFFICIENCY | WIDE_EFFICIENCY).get(schedule, LEAST_EFFICIENCY)
+    sums = rounds * -(-size.depth // schedule.depth) * 2.0 * points * schedule.depth / rate
+    shown = 1.0 if programs_at_once(schedule, epilogue, target) == 1 else 1.0 - HIDDEN
+    finish = rounds * points * epilogue.work / LANE_RATE * shown
+    return max(sums + finish, size.bytes / BANDWIDTH) + START_SECONDS[schedule.descriptors]
 
 
-def candidates(point_bytes: int, target: Target, *, wide: bool = False) -> list[ProductSchedule]:
-    """The schedules, for f32 or for narrow floats, that fit the shared memory, if what follows the sum moves so many
-    bytes for each element."""
+def candidates(epilogue: Epilogue, target: Target, *, wide: bool = False) -> list[ProductSchedule]:
+    """The schedules, for f32 or for narrow floats, that fit the shared memory."""
     if wide:
         return [*WIDE_EFFICIENCY]
-    return [schedule for schedule in EFFICIENCY if schedule.needed_bytes(point_bytes) <= target.l1_bytes - MARGIN] or [
-        min(EFFICIENCY, key=lambda schedule: schedule.needed_bytes(point_bytes))
-    ]
+    needed = {schedule: schedule.needed_bytes(epilogue.bytes) for schedule in EFFICIENCY}
+    fitting = [schedule for schedule in EFFICIENCY if needed[schedule] <= target.l1_bytes - MARGIN]
+    return fitting or [min(EFFICIENCY, key=lambda schedule: needed[schedule])]
 
 
-def best_schedule(size: ProductSize, target: Target, point_bytes: int = 2) -> ProductSchedule:
+def best_schedule(size: ProductSize, target: Target, epilogue: Epilogue = ROUNDING) -> ProductSchedule:
     """The schedule under which the product takes the least time."""
-    return min(candidates(point_bytes, target, wide=size.is_wide), key=lambda schedule: seconds(size, schedule, target))
+    offered = candidates(epilogue, target, wide=size.is_wide)
+    return min(offered, key=lambda schedule: seconds(size, schedule, target, epilogue))
 
 
 def library_seconds(size: ProductSize, target: Target) -> float:
@@ -139,10 +168,12 @@ __all__ = [
     "EFFICIENCY",
     "FEW_ROWS",
     "WIDE_EFFICIENCY",
+    "Epilogue",
     "ProductSize",
     "best_schedule",
     "candidates",
     "is_ours",
     "library_seconds",
+    "programs_at_once",
     "seconds",
 ]

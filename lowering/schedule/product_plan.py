@@ -18,17 +18,11 @@ from ...ir.product_schedule import ProductSchedule
 from ...ir.target import Target
 from ..analysis.contractions import Contraction
 from .grid_plan import PIECE_ELEMENTS, GridPlan
-from .model import KernelModel
+from .model import KernelModel, op_work
+from .product_costs import Epilogue, programs_at_once
 
 GROUP = 8
 """Rows of tiles that are gone through together: their factors are still in the cache when the next column comes."""
-
-
-MOST_AT_ONCE = 2
-"""Programs of one multiprocessor, of which one sums up while the other finishes a tile."""
-
-RESERVED_BYTES = 1 << 10
-"""Shared memory that each program takes besides."""
 
 
 @dataclass(frozen=True)
@@ -110,24 +104,25 @@ class ProductPlan(GridPlan):
         return minimum(self.tiles, const(self.programs)) if self.is_persistent else self.tiles
 
 
-def point_bytes(model: KernelModel, contraction: Contraction) -> int:
-    """Bytes that what follows the sum moves for each element of the result."""
+def epilogue_of(model: KernelModel, contraction: Contraction) -> Epilogue:
+    """What follows the sum."""
     row, column = contraction.rows[-1], contraction.columns[-1]
     outside = [access for access in model.accesses if not contraction.reduction.is_ancestor(access.op)]
-    return sum(access.bits // 8 for access in outside if row in access.indices and column in access.indices)
+    moved = sum(access.bits // 8 for access in outside if row in access.indices and column in access.indices)
+    work = sum(op_work(op) for op, _ in model.scalar_ops if not contraction.reduction.is_ancestor(op))
+    return Epilogue(moved, work)
 
 
 def plan_product(
     model: KernelModel, contraction: Contraction, schedule: ProductSchedule, target: Target
 ) -> ProductPlan:
     """The plan of a kernel under a schedule."""
-    needed = schedule.needed_bytes(point_bytes(model, contraction)) + RESERVED_BYTES
     nest = contraction.nest
     row = list(nest.indices).index(contraction.rows[-1])
     column = list(nest.indices).index(contraction.columns[-1])
     widths = [1] * nest.rank
     widths[row], widths[column] = schedule.rows, schedule.columns // schedule.parts
-    at_once = max(1, min(MOST_AT_ONCE, target.l1_bytes // needed))
+    at_once = programs_at_once(schedule, epilogue_of(model, contraction), target)
     return ProductPlan(
         nest,
         tuple(widths),
@@ -141,4 +136,4 @@ def plan_product(
     )
 
 
-__all__ = ["GROUP", "Array", "Dim", "ProductPlan", "array_of", "plan_product", "point_bytes"]
+__all__ = ["GROUP", "Array", "Dim", "ProductPlan", "array_of", "epilogue_of", "plan_product"]

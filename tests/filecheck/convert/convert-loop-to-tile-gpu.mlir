@@ -111,3 +111,51 @@ func.func @running_sum(%x: tensor<256x1024xf32>) -> tensor<256x1024xf32> {
   func.return %y : tensor<256x1024xf32>
 }
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Points of which each reads less than four bytes go by twice as many.
+// CHECK-LABEL: @narrow_points
+// CHECK: tile.load {{.*}} -> vector<2048xbf16>
+// CHECK: tile.load {{.*}} -> vector<1024xbf16>
+func.func @narrow_points(%x: tensor<65536xbf16>, %y: tensor<65536xbf16>) -> (tensor<65536xbf16>, tensor<65536xbf16>) {
+  %a = loop.kernel "neg" outs(%o : memref<65536xbf16>) -> tensor<65536xbf16> {
+    loop.parallel (%i) to (65536) {
+      %v = loop.read %x[%i] : tensor<65536xbf16>
+      %n = arith.negf %v : bf16
+      loop.write %n, %o[%i] : memref<65536xbf16>
+    }
+  }
+  %b = loop.kernel "maximum" outs(%o : memref<65536xbf16>) -> tensor<65536xbf16> {
+    loop.parallel (%i) to (65536) {
+      %v = loop.read %x[%i] : tensor<65536xbf16>
+      %w = loop.read %y[%i] : tensor<65536xbf16>
+      %m = arith.maximumf %v, %w : bf16
+      loop.write %m, %o[%i] : memref<65536xbf16>
+    }
+  }
+  func.return %a, %b : tensor<65536xbf16>, tensor<65536xbf16>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Few warps add up columns, so that each thread adds up much before warps exchange anything.
+// CHECK-LABEL: @columns
+// CHECK: stepwell.num_warps = 4
+// CHECK: tile.load {{.*}} -> vector<64x64xf32>
+func.func @columns(%x: tensor<1024x16384xf32>) -> tensor<16384xf32> {
+  %a = loop.kernel "sum" outs(%o : memref<16384xf32>) -> tensor<16384xf32> {
+    loop.parallel (%j) to (16384) {
+      %s = loop.reduce (%i) to (1024) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<1024x16384xf32>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%j] : memref<16384xf32>
+    }
+  }
+  func.return %a : tensor<16384xf32>
+}
+}

@@ -23,6 +23,29 @@ func.func @large(%x: tensor<4096x4096xbf16>, %y: tensor<4096x4096xbf16>) -> tens
   func.return %z : tensor<4096x4096xbf16>
 }
 
+// Where much follows the sum, two programs of a multiprocessor take turns: one sums up while the other finishes.
+// CHECK-LABEL: @much_follows
+// CHECK: #stepwell.product<128, 128, 64, warps = 4, stages = 3, descriptors>
+func.func @much_follows(%x: tensor<16384x1024xbf16>, %y: tensor<1024x4096xbf16>) -> tensor<16384x4096xbf16> {
+  %z = loop.kernel "matmul_erf_erf" outs(%o : memref<16384x4096xbf16>) -> tensor<16384x4096xbf16> {
+    loop.parallel (%i, %j) to (16384, 4096) {
+      %s = loop.reduce (%k) to (1024) [add] -> f32 {
+        %a = loop.read %x[%i, %k] : tensor<16384x1024xbf16>
+        %b = loop.read %y[%k, %j] : tensor<1024x4096xbf16>
+        %c = arith.extf %a : bf16 to f32
+        %d = arith.extf %b : bf16 to f32
+        %p = arith.mulf %c, %d : f32
+        loop.yield %p : f32
+      }
+      %e = math.erf %s : f32
+      %f = math.erf %e : f32
+      %r = arith.truncf %f : f32 to bf16
+      loop.write %r, %o[%i, %j] : memref<16384x4096xbf16>
+    }
+  }
+  func.return %z : tensor<16384x4096xbf16>
+}
+
 // With 128 columns there are too few large tiles to keep all multiprocessors busy.
 // CHECK-LABEL: @few_columns
 // CHECK: #stepwell.product<64, 64, 64, warps = 4, stages = 5>
