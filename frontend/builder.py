@@ -172,8 +172,12 @@ class Value:
     # -- shape -----------------------------------------------------------------------------------
 
     def dim(self, position: int) -> int:
-        """A dim counted from 0, for one that may count from the end; 0 for a scalar's only one."""
-        return position % self.rank if self.rank else 0
+        """A dim counted from 0, for one that may count from the end; 0 for a scalar's only one. Eager refuses others,
+        which not all of torch's meta functions do."""
+        rank = max(self.rank, 1)
+        if not -rank <= position < rank:
+            raise Declined
+        return position % rank
 
     def dims(self, positions: int | Sequence[int] | None) -> tuple[int, ...]:
         """Dims counted from 0; none given means all."""

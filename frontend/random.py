@@ -71,15 +71,23 @@ def _drawing(name: str) -> Callable[[_Replacement], fx.Node | None]:
 
 
 def _bernoulli(place: _Replacement) -> fx.Node | None:
-    """1 with a probability: a number, the second operand, or elementwise, the first."""
+    """1 with a probability: a number, the second operand, or elementwise, the first. Left to eager where it may refuse
+    one: numbers that are not between 0 and 1 or not known, and tensors on the CPU, whose elements it looks at."""
     if not place.value.is_contiguous():
         return None
     arguments = place.node.args
     probability = arguments[1] if len(arguments) > 1 else arguments[0]
-    uniform = place.draw(torch.ops.stepwell.uniform.default, torch.float32)
     tensor = isinstance(probability, fx.Node) and isinstance(probability.meta["val"], torch.Tensor)
+    refusable = place.value.device.type == "cpu" if tensor else not _is_probability(probability)
+    if refusable:
+        return None
+    uniform = place.draw(torch.ops.stepwell.uniform.default, torch.float32)
     below = place.call(torch.ops.aten.lt.Tensor if tensor else torch.ops.aten.lt.Scalar, uniform, probability)
     return place.call(torch.ops.prims.convert_element_type.default, below, place.value.dtype)
+
+
+def _is_probability(number: Any) -> bool:
+    return isinstance(number, int | float) and 0 <= number <= 1
 
 
 def _integers(place: _Replacement) -> fx.Node | None:
