@@ -435,8 +435,8 @@ class _Importer:
 
     def _native(self, node: fx.Node, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         row, lists = _row(node.target)
-        first = next(_tensors(arguments), None)
-        if row is None or (first is not None and refuses(node.target, first.element)):
+        elements = [value.element for value in _tensors(arguments)]
+        if row is None or (elements and refuses(node.target, elements)):
             raise Declined
         if lists:
             return self._each(node, row, arguments, keywords)

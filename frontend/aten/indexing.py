@@ -124,6 +124,11 @@ def _put(
     )
 
 
+def _needs_one_type(self: Value, values: Value) -> None:
+    """Eager does not convert what it writes, and refuses; torch's fake tensors let it pass."""
+    _needs(values.element == self.element)
+
+
 def _masked_put(self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Value | None:
     """`self[mask] = number` chooses elementwise."""
     mask = indices[0]
@@ -144,6 +149,7 @@ def index_put(
     masked = _masked_put(self, indices, values, accumulate)
     if masked is not None:
         return masked
+    _needs_one_type(self, values)
     return _put(builder, self, indices, values, "add" if accumulate else None, "index")
 
 
@@ -155,6 +161,7 @@ def unsafe_index_put(
     values: Value,
     accumulate: bool = False,
 ) -> Value:
+    _needs_one_type(self, values)
     return _put(builder, self, indices, values, "add" if accumulate else None, "wrapped")
 
 
@@ -162,6 +169,7 @@ def unsafe_index_put(
 def masked_index_put(
     builder: GraphBuilder, self: Value, mask: Value, indices: Sequence[Value | None], values: Value
 ) -> Value:
+    _needs_one_type(self, values)
     return _put(builder, self, indices, where(mask, values, 0), "add", "wrapped")
 
 
@@ -188,6 +196,7 @@ def _scatter(builder: GraphBuilder, self: Value, dim: int, index: Value, src: Op
     x = _accumulating(self, combiner)
     if isinstance(src, Value) and src.rank:
         _needs(src.rank == index.rank)
+        _needs_one_type(self, src)
         value = src.to(x.element)
         for position, size in enumerate(index.sizes):
             value = value.slice(position, 0, size)
@@ -229,12 +238,14 @@ def scatter_reduce(
 @imports("aten.index_add")
 def index_add(builder: GraphBuilder, self: Value, dim: int, index: Value, source: Value, *, alpha: Any = 1) -> Value:
     _needs(self.element != BOOL)
+    _needs_one_type(self, source)
     values = source.up() if alpha == 1 else source.up() * alpha
     return _along(builder, self, dim, index, values, "add", "select" if self.rank == 1 else "gather")
 
 
 @imports("aten.index_copy")
 def index_copy(builder: GraphBuilder, self: Value, dim: int, index: Value, source: Value) -> Value:
+    _needs_one_type(self, source)
     return _along(builder, self, dim, index, source, None, "copy")
 
 

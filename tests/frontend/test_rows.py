@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from stepwell.frontend.aten import TABLE
 from stepwell.frontend.aten.registry import overload
@@ -86,6 +86,27 @@ def test_what_eager_refuses_is_left_to_eager(name: str) -> None:
             except (RuntimeError, ValueError):
                 continue
             assert "extern" in op_names(import_graph(graph, tensors)), dtype
+
+
+FORWARD = [name for name in SAMPLES if name.startswith("aten.") and "backward" not in name]
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_mixed_types_that_eager_refuses_are_left_to_eager(name: str) -> None:
+    """torch's fake tensors let most of them pass."""
+    flat, structure = tree_flatten(SAMPLES[name][0]())
+    places = [place for place, value in enumerate(flat) if isinstance(value, Tensor) and value.is_floating_point()]
+    for place, dtype in itertools.product(places if len(places) > 1 else (), (torch.bfloat16, torch.float64)):
+        mixed = [value.to(dtype) if position == place else value for position, value in enumerate(flat)]
+        function, tensors = call_of(target_of(name), *tree_unflatten(mixed, structure))
+        try:
+            function(*tensors)
+        except RuntimeError:
+            try:
+                graph = trace(function, *tensors, decompose=False)
+            except (RuntimeError, TypeError, ValueError):
+                continue
+            assert "extern" in op_names(import_graph(graph, tensors)), (place, dtype)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
