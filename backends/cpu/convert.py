@@ -206,9 +206,9 @@ CONVERSIONS: dict[str, Conversion] = {
 
 
 def _emit(e: Emitter, op: Operation, conversion: Conversion) -> None:
-    source, target = e.block(op.operands[0].type), e.block(op.results[0].type)
-    pieces = e.values[op.operands[0]]
-    e.values[op.results[0]] = tuple([conversion(e, source, target, piece) for piece in pieces])
+    (operand,), (result,) = op.operands, op.results
+    source, target = e.block(operand.type), e.block(result.type)
+    e.values[result] = tuple([conversion(e, source, target, piece) for piece in e.values[operand]])
 
 
 def _emit_arith(e: Emitter, op: Operation) -> None:

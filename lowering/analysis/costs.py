@@ -88,16 +88,16 @@ def tensor_bytes(value: SSAValue, sizes: Sizes) -> int:
 def read_bytes(reads: Iterable[loop.ReadOp], sizes: Sizes) -> int:
     """What reads of one tensor bring in: one element per point of the indices, once for all reads by one map, and at
     most the whole tensor. A read at computed places counts as often as it runs."""
-    whole, mapped, computed = 0, dict[MapAttr, int](), 0
+    whole, width, mapped, computed = 0, 0, dict[MapAttr, int](), 0
     for read in reads:
-        whole = tensor_bytes(read.operands[0], sizes)
+        whole, width = tensor_bytes(read.operands[0], sizes), width_of(read.operands[0])
         extents = [extent for index in index_operands(read) if (extent := extent_of(index)) is not None]
         if len(extents) < len(index_operands(read)):
             computed += sizes.volume([size for nest in enclosing_nests(read) for size in nest.sizes])
         else:
             mapped[read.access] = max(mapped.get(read.access, 0), sizes.volume(extents))
     points = computed + sum(mapped.values())
-    return min(points * width_of(read.operands[0]), whole) if whole else 0
+    return min(points * width, whole)
 
 
 def executions(read: loop.ReadOp, sizes: Sizes) -> int:

@@ -73,7 +73,7 @@ def as_pointwise(kernel: Kernel) -> Pointwise | None:
     last = ops.pop()
     if not isinstance(last, loop.WriteOp) or any(op.regions or isinstance(op, loop.WriteOp) for op in ops):
         return None
-    indices = list(nests[0].indices) if nests else []
+    indices = [index for nest in nests for index in nest.indices]
     plain = [result.as_dim for result in last.map.results] == list(range(len(indices)))
     if not plain or list(index_operands(last)) != indices:
         return None

@@ -80,9 +80,10 @@ class Shrinker:
                 return None
             outers.append(outer)
             inners.append(inner)
-        if any(outer != outers[0] for outer in outers):
+        shared, *others = outers
+        if any(outer != shared for outer in others):
             return None
-        if not outers[0]:
+        if not shared:
             return self.local.sizes[position], inners
         bounds = {self.bound(access, inner) for access, inner in zip(self.accesses, inners, strict=True)}
         return None if len(bounds) > 1 or None in bounds else (bounds.pop() or ONE, inners)

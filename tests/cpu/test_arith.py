@@ -271,6 +271,14 @@ def test_dense_constants() -> None:
     assert (out == [[1, 2, 3, 4], [5, 6, 7, 8.5]]).all()
 
 
+@pytest.mark.parametrize("name", ["divsi", "divui", "remsi", "remui"])
+@pytest.mark.parametrize(("element", "through"), [("i8", "float"), ("i16", "float"), ("i32", "double"), ("i64", None)])
+def test_blocks_of_narrow_integers_divide_as_floats(element: str, through: str | None, name: str) -> None:
+    text = elementwise_kernel(f"%r = arith.{name} %0, %1 : {{0}}", (element, element), element, (16,))
+    division = f"fdiv <16 x {through}>" if through else f"= {name[3]}{name[:3]} <16 x {element}>"
+    assert division in Kernel(text).llvm
+
+
 def test_arithmetic_uses_whole_registers_and_calls_nothing() -> None:
     kernel = Kernel(elementwise_kernel("%r = arith.addf %0, %1 : {0}", ("f32", "f32"), "f32", (64,)))
     width = "zmm" if "zmm" in kernel.assembly else "ymm"

@@ -159,6 +159,44 @@ def test_a_square_transpose_is_four_stages_of_shuffles() -> None:
     assert kernel.llvm.count("= shufflevector") == 4 * 16
 
 
+def test_a_column_becomes_a_row_without_shuffles() -> None:
+    kernel = Kernel("""tile.kernel @transpose(%x : memref<?xf32>, %o : memref<?xf32>) grid (1) {
+      %v = tile.load %x[0] strides (1, 1) : memref<?xf32> -> vector<8x1xf32>
+      %t = tile.transpose %v : vector<8x1xf32> -> vector<1x8xf32>
+      tile.store %t, %o[0] strides (8, 1) : vector<1x8xf32>, memref<?xf32>
+    }""")
+    assert "shufflevector" not in kernel.llvm
+
+
+# -- the form of code ----------------------------------------------------------------------------------
+# Slower code would be right, too.
+
+
+@pytest.mark.parametrize(
+    ("expr", "expected", "never"),
+    [
+        ("%i floordiv 8", "ashr i64", "div i64"),
+        ("%i mod 8", "and i64", "rem i64"),
+        ("%i floordiv 1", "", "ashr"),
+        ("(%i + 3) floordiv 7", "sdiv i64", "udiv"),
+        ("s0 floordiv 7", "udiv i64", "sdiv"),
+        ("s0 mod 7", "urem i64", "srem"),
+        ("%i floordiv s0", "llvm.smax.i64", "udiv"),
+    ],
+)
+def test_divisions_take_the_cheapest_instruction(expr: str, expected: str, never: str) -> None:
+    kernel = Kernel(f"""
+    tile.kernel @index(%x : memref<?xi64>, %o : memref<?xi64>, %s0 : index) grid (1)
+        attributes {{stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]}} {{
+      %a = tile.load %x[0] strides () : memref<?xi64> -> i64
+      %i = arith.index_cast %a : i64 to index
+      %v = tile.index [{expr}] : i64
+      tile.store %v, %o[0] strides () : i64, memref<?xi64>
+    }}""")
+    assert expected in kernel.llvm
+    assert never not in kernel.llvm
+
+
 # -- random bits -------------------------------------------------------------------------------------
 
 

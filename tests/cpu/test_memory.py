@@ -123,6 +123,20 @@ def test_masked_accesses(element: str, shape: tuple[int, ...], strides: tuple[in
         assert same(stored, expected)
 
 
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize("mask", ["", " mask %m"])
+def test_dense_lanes_are_stored_together(element: str, mask: str) -> None:
+    type_, buffer = block(element, (16,)), f"memref<?x{element}>"
+    kernel = Kernel(f"""tile.kernel @copy(%x : {buffer}, %n : memref<?xi1>, %o : {buffer}) grid (1) {{
+      %m = tile.load %n[0] strides (1) : memref<?xi1> -> vector<16xi1>
+      %v = tile.load %x[0] strides (1) : {buffer} -> {type_}
+      tile.store %v, %o[0] strides (1){mask} : {type_}, {buffer}
+    }}""")
+    stores = [line for line in kernel.llvm.splitlines() if "store" in line and not line.startswith("declare")]
+    assert len(stores) == 1
+    assert "<16 x " in stores[0]
+
+
 class Fenced:
     """An array that ends where an inaccessible page begins."""
 

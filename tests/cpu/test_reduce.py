@@ -9,7 +9,18 @@ import pytest
 
 from stepwell.tests.cpu.kernels import DTYPES, Array, Kernel, block, row_major, same, samples
 
-SHAPES = (((64,), 0), ((16,), 0), ((1,), 0), ((7,), 0), ((4, 16), 0), ((4, 16), 1), ((3, 8), 0), ((2, 4, 8), 1))
+SHAPES = (
+    ((64,), 0),
+    ((16,), 0),
+    ((1,), 0),
+    ((7,), 0),
+    ((4, 16), 0),
+    ((4, 16), 1),
+    ((3, 8), 0),
+    ((2, 4, 8), 1),
+    ((3, 4, 8), 2),
+    ((2, 3, 8), 0),
+)
 
 
 def reduce_block(combiner: str, arrays: Sequence[Array], elements: Sequence[str], dimension: int) -> list[Array]:

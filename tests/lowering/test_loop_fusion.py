@@ -288,6 +288,54 @@ def test_refusals_say_why_kernels_stay_apart() -> None:
     assert refusal.reason == "their index spaces share no leading index"
 
 
+PARALLEL = """loop.parallel (%i) to (8) {
+      %v = loop.read %SOURCE[%i] : tensor<8xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }"""
+
+SUM = """%s = loop.reduce (%i) to (8) [add] -> f32 {
+      %v = loop.read %SOURCE[%i] : tensor<8xf32>
+      loop.yield %v : f32
+    }
+    loop.write %s, %o[] : memref<f32>"""
+
+SCALAR = """%v = loop.read %SOURCE[] : tensor<f32>
+    %w = arith.negf %v : f32
+    loop.write %w, %o[] : memref<f32>"""
+
+
+@pytest.mark.parametrize(
+    ("bodies", "types", "reason"),
+    [
+        ((PARALLEL + PARALLEL, PARALLEL), ("8xf32", "8xf32"), "one of them has several nests"),
+        ((PARALLEL, PARALLEL + PARALLEL), ("8xf32", "8xf32"), "one of them has several nests"),
+        (
+            (SUM + "\n" + SUM.replace("%s", "%t"), SCALAR),
+            ("f32", "f32"),
+            "one of them has several nests",
+        ),
+        ((SCALAR, SCALAR), ("f32", "f32"), "nobody tried: they could be joined"),
+        ((SUM, SCALAR), ("f32", "f32"), "nobody tried: they could be joined"),
+    ],
+)
+def test_each_refusal_has_its_reason(bodies: tuple[str, str], types: tuple[str, str], reason: str) -> None:
+    first, second = (
+        f"""%{name} = loop.kernel "{name}" outs(%o : memref<{type_}>) -> tensor<{type_}> {{
+    {body.replace("SOURCE", source)}
+  }}"""
+        for name, source, body, type_ in zip("yz", "xy", bodies, types, strict=True)
+    )
+    argument = "tensor<f32>" if bodies[0] == SCALAR else "tensor<8xf32>"
+    module = parse(f"""func.func @f(%x: {argument}) -> tensor<{types[1]}> {{
+  {first}
+  {second}
+  func.return %z : tensor<{types[1]}>
+}}""")
+    (refusal,) = refusals(function_of(module))
+    assert refusal.reason == reason
+
+
 @pytest.mark.parametrize("order", [0, 1])
 def test_fusion_past_an_unrelated_extern_keeps_values_in_order(order: int) -> None:
     p = Program()

@@ -33,6 +33,36 @@ ORDERED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RSh
 """Operators for which the order of the operands counts."""
 
 
+CACHES = ("lru_cache",)
+
+COMMUTING_CALLS = {"exact_product": 0, "product_of_words": 0, "_join": 1}
+"""Functions whose arguments from one position on give the same in any order: exact products, the edges of a phi."""
+
+COMMUTING_OPS = {
+    *(
+        "add",
+        "mul",
+        "and",
+        "or",
+        "xor",
+        "fadd",
+        "fmul",
+        "eq",
+        "ne",
+        "oeq",
+        "une",
+        "uno",
+        "smin",
+        "smax",
+        "umin",
+        "umax",
+    ),
+    *("AddiOp", "MuliOp", "AndIOp", "OrIOp", "XOrIOp", "AddfOp", "MulfOp", "MinSIOp", "MaxSIOp", "MinUIOp", "MaxUIOp"),
+}
+"""Opcodes, predicates and classes of ops which, where one is an argument, say that the two arguments behind it give the
+same in either order."""
+
+
 class Source:
     """A source with its lines as bytes, as the positions of its syntax tree count."""
 
@@ -78,11 +108,15 @@ def mutants(text: str) -> Iterator[Mutant]:
 
 
 def untouched(tree: ast.Module) -> set[int]:
-    """Nodes in which nothing runs, or nothing that matters: annotations, messages, assertions, `__all__`."""
+    """Nodes in which nothing runs, or nothing that a result depends on: annotations, messages, assertions, `__all__`,
+    how much a cache keeps."""
     roots: list[ast.AST] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             roots += [part for part in (node.returns, node.args) if part is not None]
+            roots += [
+                part for part in node.decorator_list if isinstance(part, ast.Call) and name_of(part.func) in CACHES
+            ]
         elif isinstance(node, ast.AnnAssign):
             roots.append(node.annotation)
         elif isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr) or is_list_of_names(node):
@@ -107,8 +141,8 @@ def mutants_of(source: Source, node: ast.AST) -> Iterator[Mutant]:
         yield swapped(source, node, node.left, node.right)
     elif isinstance(node, ast.Call) and not is_question_of_type(node):
         positional = [argument for argument in node.args if not isinstance(argument, ast.Starred)]
-        for first, second in pairwise(positional):
-            if source.text_of(first) != source.text_of(second):
+        for place, (first, second) in enumerate(pairwise(positional)):
+            if source.text_of(first) != source.text_of(second) and not commute(node, place):
                 yield swapped(source, node, first, second)
     elif isinstance(node, ast.Constant) and type(node.value) is int:
         for step in (1, -1):
@@ -117,6 +151,20 @@ def mutants_of(source: Source, node: ast.AST) -> Iterator[Mutant]:
 
 def swapped(source: Source, node: ast.expr, first: ast.expr, second: ast.expr) -> Mutant:
     return source.mutant("swapped", node, (first, source.text_of(second)), (second, source.text_of(first)))
+
+
+def commute(node: ast.Call, place: int) -> bool:
+    """Whether the argument at a place and the next one may change places."""
+    before = node.args[place - 1] if place > 0 else None
+    opcode = before.value.split()[:1] if isinstance(before, ast.Constant) and isinstance(before.value, str) else []
+    classes = [name_of(before)] if isinstance(before, ast.Attribute) else [name_of(node.func)] if place == 0 else []
+    names = {*opcode, *classes}
+    return place >= COMMUTING_CALLS.get(name_of(node.func), len(node.args)) or bool(names & COMMUTING_OPS)
+
+
+def name_of(function: ast.expr) -> str:
+    """The last part of the name of what is called."""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def is_question_of_type(node: ast.Call) -> bool:

@@ -49,7 +49,10 @@ RANDOM = ("tests/property/test_counterexamples.py", "tests/property/test_search.
 EMITTERS = ("arith", "blocks", "control", "math", "memory", "reduce")
 
 TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("lowering/graph", ("tests/filecheck/graph", "tests/frontend/test_import.py")),
+    (
+        "lowering/graph",
+        ("tests/filecheck/graph", "tests/property/test_proofs.py", "tests/frontend/test_import.py"),
+    ),
     (
         "lowering/convert/graph",
         ("tests/filecheck/convert", "tests/interpreters/test_levels.py", "tests/lowering/test_graph_to_loop.py"),
@@ -69,6 +72,7 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "lowering/host",
         ("tests/filecheck/host", "tests/host", "tests/runtime/test_plan.py", "tests/runtime/test_results.py"),
     ),
+    ("lowering/applications", ("tests/runtime/test_bisect.py",)),
     (
         "lowering",
         (

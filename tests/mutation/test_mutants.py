@@ -38,6 +38,34 @@ def test_each_kind_of_mutant_is_made_where_code_runs() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("text", "swaps"),
+    [
+        ("exact_product(x, y)", 0),
+        ("exact_sum(x, y)", 1),
+        ("algebra.exact_product(x, y)", 0),
+        ("self._join(type_, (a, b), (c, d))", 1),  # the type with the first edge
+        ('binary("add nsw", x, y)', 1),  # the opcode with x
+        ('binary("sub nsw", x, y)', 2),
+        ('compare("eq", x, y)', 1),
+        ("self.binary(arith.AddiOp, x, y)", 1),
+        ("self.binary(arith.SubiOp, x, y)", 2),
+        ("arith.AndIOp(x, y)", 0),
+        ("arith.SubiOp(x, y)", 1),
+        ('choose("eq", x, y, z)', 2),  # the second with the third
+    ],
+)
+def test_operands_that_commute_are_not_swapped(text: str, swaps: int) -> None:
+    assert sum(mutant.kind == "swapped" for mutant in mutants(text)) == swaps
+
+
+def test_what_a_cache_keeps_is_no_mutant() -> None:
+    assert [m.summary for m in mutants("@lru_cache(maxsize=1 << 14)\ndef f(x):\n    return x + 5\n")] == [
+        "3:16: constant: 5 → 6",
+        "3:16: constant: 5 → 4",
+    ]
+
+
 def test_a_mutant_is_the_source_with_one_change() -> None:
     for mutant in mutants(SOURCE):
         ast.parse(mutant.text)

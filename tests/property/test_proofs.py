@@ -1,10 +1,12 @@
-"""Rules over integers, proved for all values with z3: index expressions, and what graph-simplify-algebra does."""
+"""Rules over integers, proved for all values with z3: index expressions, and what graph-simplify-algebra does; over
+floats it is tried on the numbers that are special."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 import pytest
 import z3
 from hypothesis import given
@@ -14,7 +16,20 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from stepwell.ir import graph
-from stepwell.ir.dtypes import BOOL, INT8, INT16, INT32, INT64, UINT8, element_of
+from stepwell.ir.dtypes import (
+    BFLOAT16,
+    BOOL,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    element_of,
+    numpy_dtype,
+)
 from stepwell.ir.expr import (
     CONSTRUCTORS,
     Atom,
@@ -30,10 +45,11 @@ from stepwell.ir.expr import (
     symbol,
 )
 from stepwell.ir.graph.attributes import DataAttr
+from stepwell.ir.interpret import interpret
 from stepwell.ir.shapes import tensor_type
 from stepwell.lowering.graph.patterns import scalar_of
 from stepwell.lowering.pipelines import make_pass
-from stepwell.tests.interpreters.support import context
+from stepwell.tests.interpreters.support import assert_same, context
 from stepwell.tests.property.test_programs import text_of
 
 Term: TypeAlias = Any
@@ -134,11 +150,16 @@ TYPES: tuple[Attribute, ...] = (INT8, INT16, INT32, INT64, UINT8, BOOL)
 
 CONSTANTS = (0, 1, 2, 3, -1)
 
-UNARY = (graph.NegOp, graph.NotOp, graph.AbsOp, graph.ReluOp, graph.CopyOp)
+FLOATS = (0.0, -0.0, 1.0, -1.0, 2.0, 3.0, 0.5, -0.5, 8.0, -8.0, 2.0**-20, float("inf"), float("nan"))
+
+UNARY = (
+    graph.NegOp, graph.NotOp, graph.AbsOp, graph.ReluOp, graph.CopyOp, graph.FloorOp, graph.CeilOp, graph.TruncOp,
+    graph.RoundOp,
+)  # fmt: skip
 
 BINARY = (
     graph.AddOp, graph.SubOp, graph.MulOp, graph.AndOp, graph.OrOp, graph.XorOp, graph.ShlOp, graph.ShrOp,
-    graph.MaximumOp, graph.MinimumOp, graph.TruncDivOp, graph.FloorDivOp, graph.PowOp,
+    graph.MaximumOp, graph.MinimumOp, graph.TruncDivOp, graph.FloorDivOp, graph.PowOp, graph.DivOp, graph.FmodOp,
 )  # fmt: skip
 
 
@@ -201,13 +222,16 @@ def meaning(value: SSAValue) -> Term:
     return OPS[type(value.owner)](element, *map(meaning, value.owner.operands))
 
 
-def candidates(element: Attribute) -> Iterator[Callable[[SSAValue, SSAValue, SSAValue], Sequence[Operation]]]:
-    """Small programs of two values and a condition; the last op has the result."""
+Make = Callable[[SSAValue, SSAValue, SSAValue], Sequence[Operation]]
+"""(two values, a condition) → ops; the last one has the result."""
 
-    def full(number: int, like: SSAValue) -> graph.FullOp:
+
+def candidates(element: Attribute, numbers: Sequence[float]) -> Iterator[Make]:
+    """Small programs."""
+
+    def full(number: float, like: SSAValue) -> graph.FullOp:
         return graph.FullOp.build_from((), like.type, value=DataAttr.of(element_of(like.type), number))
 
-    numbers = [number for number in CONSTANTS if number >= 0 or signed(element)][: 2 if element == BOOL else None]
     for unary in UNARY:
         yield lambda x, y, c, op=unary: [first := op.make(x), op.make(first.results[0])]  # type: ignore[misc]
     for binary in BINARY:
@@ -220,9 +244,9 @@ def candidates(element: Attribute) -> Iterator[Callable[[SSAValue, SSAValue, SSA
         yield lambda x, y, c, n=number: [k := full(n, c), graph.SelectOp.make(k.results[0], x, y)]  # type: ignore[misc]
 
 
-def program(element: Attribute, make: Callable[[SSAValue, SSAValue, SSAValue], Sequence[Operation]]) -> ModuleOp | None:
+def program(element: Attribute, make: Make, size: int = 2) -> ModuleOp | None:
     """None where the ops do not take that type, or z3 has no value: a division by 0, an unknown power."""
-    block = Block(arg_types=[tensor_type(element, [2]), tensor_type(element, [2]), tensor_type(BOOL, [2])])
+    block = Block(arg_types=[tensor_type(element, [size]), tensor_type(element, [size]), tensor_type(BOOL, [size])])
     try:
         ops = make(*block.args)
         block.add_ops(ops)
@@ -250,7 +274,8 @@ REWRITTEN = {INT8: 30, INT16: 30, INT32: 30, INT64: 30, UINT8: 25, BOOL: 15}
 @pytest.mark.parametrize("element", TYPES, ids=str)
 def test_algebra_on_integers_holds_for_all_values(element: Attribute) -> None:
     rewritten = 0
-    for make in candidates(element):
+    numbers = [number for number in CONSTANTS if number >= 0 or signed(element)][: 2 if element == BOOL else None]
+    for make in candidates(element, numbers):
         module = program(element, make)
         if module is None:
             continue
@@ -261,3 +286,32 @@ def test_algebra_on_integers_holds_for_all_values(element: Attribute) -> None:
             rewritten += 1
             assert proved(meaning(before) == meaning(result_of(changed))), f"{text}\nbecame\n{text_of(changed)}"
     assert rewritten >= REWRITTEN[element], rewritten
+
+
+@pytest.mark.parametrize("element", [FLOAT32, FLOAT64, BFLOAT16, FLOAT16], ids=str)
+def test_algebra_on_floats_keeps_every_bit_of_special_numbers(element: Attribute) -> None:
+    dtype = numpy_dtype(element)
+    with np.errstate(over="ignore"):
+        numbers = np.array([*FLOATS, 1.7, -1.7, 1e-40, -1e30, 2.0**-14, 65504.0, -3.0, 1e21], dtype)
+    x, y = (np.ascontiguousarray(grid).reshape(-1) for grid in np.meshgrid(numbers, numbers))
+    condition = np.arange(x.size) % 3 == 0
+    rewritten = 0
+    for make in candidates(element, FLOATS):
+        module = program(element, make, x.size)
+        if module is None:
+            continue
+        changed = module.clone()
+        make_pass("graph-simplify-algebra").apply(context(), changed)
+        if text_of(changed) != text_of(module):
+            rewritten += 1
+            (before,), (after,) = (interpret(each, [x, y, condition]) for each in (module, changed))
+            assert_same(after, before, NEAR if has_power(module) else 0.0)
+    assert rewritten >= 15, rewritten
+
+
+NEAR = 1e-6
+"""Eager multiplies where it would take a small power."""
+
+
+def has_power(module: ModuleOp) -> bool:
+    return any(isinstance(op, graph.PowOp) for op in module.walk())

@@ -273,3 +273,12 @@ func.func @what_the_host_does(%x: tensor<4x8xf32>, %y: tensor<8x6xf32>, %o: tens
 // CHECK-NEXT: [[C:%\w+]] = graph.extern "aten.erfc.default"([[P]])
 // CHECK-NEXT: graph.copy_into [[C]], %o
 // CHECK-NEXT: func.return [[P]]
+
+func.func @known_sizes(%x: tensor<4xi64>) -> tensor<4xi64> {
+  %n = graph.size (5) : tensor<i64>
+  %b = graph.broadcast %n : (tensor<i64>) -> tensor<4xi64>
+  %y = graph.add %x, %b : tensor<4xi64>
+  func.return %y : tensor<4xi64>
+}
+// CHECK-LABEL: @known_sizes
+// CHECK: arith.constant 5 : i64

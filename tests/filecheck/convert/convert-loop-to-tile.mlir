@@ -252,3 +252,74 @@ func.func @equal_kernels_share_code(%x: tensor<64xf32>, %y: tensor<64xf32>) -> (
 // CHECK: tile.kernel @neg_0
 // CHECK-NOT: tile.kernel
 }
+
+// -----
+
+// A local of 128 KiB lies in the scratch of a program; a larger one in memory, a copy for each program.
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @local_in_scratch
+func.func @local_in_scratch(%x: tensor<4x32768xf32>) -> tensor<4x32768xf32> {
+  %y = loop.kernel "twice" outs(%o : memref<4x32768xf32>) -> tensor<4x32768xf32> {
+    loop.parallel (%i) to (4) {
+      %row = loop.local (32768) : memref<32768xf32>
+      loop.parallel (%j) to (32768) {
+        %v = loop.read %x[%i, %j] : tensor<4x32768xf32>
+        loop.write %v, %row[%j] : memref<32768xf32>
+      }
+      loop.parallel (%j) to (32768) {
+        %v = loop.read %row[-%j + 32767] : memref<32768xf32>
+        loop.write %v, %o[%i, %j] : memref<4x32768xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4x32768xf32>
+}
+// CHECK: tile.kernel @twice_0({{%\w+}}: memref<?xf32>, {{%\w+}}: memref<?xf32>) grid
+// CHECK: tile.scratch 32768
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @no_scratch_when_a_local_is_large
+func.func @no_scratch_when_a_local_is_large(%x: tensor<4x32769xf32>) -> tensor<4x32769xf32> {
+  %y = loop.kernel "twice" outs(%o : memref<4x32769xf32>) -> tensor<4x32769xf32> {
+    loop.parallel (%i) to (4) {
+      %row = loop.local (32769) : memref<32769xf32>
+      loop.parallel (%j) to (32769) {
+        %v = loop.read %x[%i, %j] : tensor<4x32769xf32>
+        loop.write %v, %row[%j] : memref<32769xf32>
+      }
+      loop.parallel (%j) to (32769) {
+        %v = loop.read %row[-%j + 32768] : memref<32769xf32>
+        loop.write %v, %o[%i, %j] : memref<4x32769xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4x32769xf32>
+}
+// CHECK: tile.kernel @twice_0({{%\w+}}: memref<?xf32>, {{%\w+}}: memref<?xf32>, [[ROW:%\w+]]: memref<?xf32>) grid
+// CHECK-NOT: tile.scratch
+// CHECK: tile.store {{.*}}, [[ROW]][
+}
+
+// -----
+
+// Nothing is added to an index that has no uniform part.
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @index_of_lanes_alone
+func.func @index_of_lanes_alone(%x: tensor<50000xf32>) -> tensor<100000xf32> {
+  %y = loop.kernel "repeat" outs(%o : memref<100000xf32>) -> tensor<100000xf32> {
+    loop.parallel (%i) to (100000) {
+      %v = loop.read %x[%i floordiv 2] : tensor<50000xf32>
+      loop.write %v, %o[%i] : memref<100000xf32>
+    }
+  }
+  func.return %y : tensor<100000xf32>
+}
+// CHECK: tile.kernel @repeat_0
+// CHECK: [[HALF:%\w+]] = arith.floordivsi
+// CHECK-NEXT: tile.gather {{%\w+}}[[[HALF]]]
+}

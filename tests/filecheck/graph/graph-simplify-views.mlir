@@ -50,3 +50,13 @@ func.func @no_drop_when_values_are_reversed(%x: tensor<4xf32>) -> tensor<4xf32> 
   %a = graph.flip %x [0] : tensor<4xf32>
   func.return %a : tensor<4xf32>
 }
+
+// CHECK-LABEL: @views_of_the_same_drop
+// CHECK-NEXT: func.return %x
+func.func @views_of_the_same_drop(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %a = graph.permute %x [0, 1] : tensor<4x8xf32>
+  %b = graph.slice %a from (0, 0) step (1, 1) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %c = graph.broadcast %b : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %d = graph.reshape %c : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  func.return %d : tensor<4x8xf32>
+}

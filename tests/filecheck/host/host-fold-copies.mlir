@@ -128,3 +128,16 @@ func.func @no_fold_when_an_extern_made_the_value(%x: !host.buffer<f32, (8), (1)>
   host.copy %a, %x : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
   host.return () : () -> ()
 }
+
+// CHECK-LABEL: func.func @a_copy_of_another_argument_goes_straight
+func.func @a_copy_of_another_argument_goes_straight(%x: !host.buffer<f32, (8), (1)>, %y: !host.buffer<f32, (8), (1)>) {
+  // CHECK-NEXT: %[[Y:.*]] = host.separate (%y : {{.*}}) from (%x
+  // CHECK-NEXT: host.copy %[[Y]], %x
+  // CHECK-NEXT: host.run @scatter ins() outs(%x
+  // CHECK-NEXT: host.return ()
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  host.copy %y, %a : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
+  host.run @scatter ins() outs(%a : !host.buffer<f32, (8), (1)>)
+  host.copy %a, %x : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
+  host.return () : () -> ()
+}

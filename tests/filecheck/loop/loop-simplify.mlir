@@ -150,3 +150,40 @@ func.func @no_removal_when_it_checks(%n: tensor<8xi64>) {
   }
   func.return
 }
+
+// -----
+
+// CHECK-LABEL: @no_drop_when_the_body_reads_the_result
+// CHECK: loop.kernel "sum" outs([[O:%\w+]]: memref<8xf32>, [[P:%\w+]]: memref<f32>) -> tensor<8xf32>, tensor<f32>
+// CHECK: loop.write {{%\w+}}, [[O]][
+// CHECK: loop.read [[O]][
+func.func @no_drop_when_the_body_reads_the_result(%x: tensor<8xf32>) -> tensor<f32> {
+  %y, %s = loop.kernel "sum" outs(%o : memref<8xf32>, %p : memref<f32>) -> tensor<8xf32>, tensor<f32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %n = arith.negf %v : f32
+      loop.write %n, %o[%i] : memref<8xf32>
+    }
+    %t = loop.reduce (%i) to (8) [add] -> f32 {
+      %v = loop.read %o[%i] : memref<8xf32>
+      loop.yield %v : f32
+    }
+    loop.write %t, %p[] : memref<f32>
+  }
+  func.return %s : tensor<f32>
+}
+
+// -----
+
+// CHECK-LABEL: @no_drop_when_a_result_is_another_tensor_updated
+// CHECK: loop.kernel "put" outs({{%\w+}}: memref<8xf32> = %x, {{%\w+}}: memref<8xf32>) -> tensor<8xf32>, tensor<8xf32>
+func.func @no_drop_when_a_result_is_another_tensor_updated(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %y, %z = loop.kernel "put" outs(%o : memref<8xf32> = %x, %p : memref<8xf32>) -> tensor<8xf32>, tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %c = arith.constant 1.0 : f32
+      loop.write %c, %o[%i] add : memref<8xf32>
+      loop.write %c, %p[%i] : memref<8xf32>
+    }
+  }
+  func.return %y : tensor<8xf32>
+}

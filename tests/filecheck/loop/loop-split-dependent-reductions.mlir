@@ -198,3 +198,35 @@ func.func @no_split_when_a_further_nest_goes_over_the_row(%x: tensor<4x20000xf32
   func.return %y : tensor<4x20000xf32>
 }
 }
+
+// -----
+
+// A read need not go along the index that is cut.
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @exponentials_with_a_bias
+// CHECK: loop.kernel "softmax_parts"
+// CHECK: loop.kernel "softmax"
+func.func @exponentials_with_a_bias(%x: tensor<4x3x16000xf32>, %b: tensor<4x3xf32>) -> tensor<4xf32> {
+  %y = loop.kernel "softmax" outs(%o : memref<4xf32>) -> tensor<4xf32> {
+    loop.parallel (%i) to (4) {
+      %m = loop.reduce (%r, %j) to (3, 16000) [max] -> f32 {
+        %v = loop.read %x[%i, %r, %j] : tensor<4x3x16000xf32>
+        %a = loop.read %b[%i, %r] : tensor<4x3xf32>
+        %w = arith.addf %v, %a : f32
+        loop.yield %w : f32
+      }
+      %s = loop.reduce (%r, %j) to (3, 16000) [add] -> f32 {
+        %v = loop.read %x[%i, %r, %j] : tensor<4x3x16000xf32>
+        %a = loop.read %b[%i, %r] : tensor<4x3xf32>
+        %w = arith.addf %v, %a : f32
+        %d = arith.subf %w, %m : f32
+        %e = math.exp %d : f32
+        loop.yield %e : f32
+      }
+      loop.write %s, %o[%i] : memref<4xf32>
+    }
+  }
+  func.return %y : tensor<4xf32>
+}
+}

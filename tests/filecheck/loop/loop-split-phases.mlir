@@ -71,3 +71,34 @@ func.func @no_split_when_small(%x: tensor<8xf32>) -> tensor<8xf32> {
   }
   func.return %y : tensor<8xf32>
 }
+
+// -----
+
+// A local stands before the ops that use it.
+// CHECK-LABEL: @local_of_a_phase
+// CHECK: [[S:%\w+]] = loop.kernel "sorted"
+// CHECK: loop.kernel "sorted"
+// CHECK: loop.kernel "sorted"
+// CHECK-NEXT: loop.read [[S]][]
+// CHECK-NEXT: [[L:%\w+]] = loop.local (2) : memref<2xf32>
+// CHECK-NEXT: loop.write {{%\w+}}, [[L]][0]
+func.func @local_of_a_phase(%x: tensor<100000xf32>) -> tensor<100000xf32> {
+  %y = loop.kernel "sorted" outs(%o : memref<100000xf32>) -> tensor<100000xf32> {
+    %s = loop.reduce (%i) to (100000) [add] -> f32 {
+      %v = loop.read %x[%i] : tensor<100000xf32>
+      loop.yield %v : f32
+    }
+    loop.parallel (%i) to (1) {
+      loop.write %s, %o[%i] : memref<100000xf32>
+    }
+    %pair = loop.local (2) : memref<2xf32>
+    loop.write %s, %pair[0] : memref<2xf32>
+    loop.parallel (%i) to (100000) {
+      %v = loop.read %x[%i] : tensor<100000xf32>
+      %m = loop.read %pair[0] : memref<2xf32>
+      %d = arith.subf %v, %m : f32
+      loop.write %d, %o[%i] : memref<100000xf32>
+    }
+  }
+  func.return %y : tensor<100000xf32>
+}

@@ -89,3 +89,31 @@ func.func @no_split_when_the_target_is_a_processor(%x: tensor<1048576xf32>) -> t
   func.return %s : tensor<f32>
 }
 }
+
+// -----
+
+// A read that has a guard already keeps it.
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @guarded
+// CHECK: [[INSIDE:%\w+]] = arith.cmpi slt, {{%\w+}}, {{%\w+}} : i64
+// CHECK: [[GUARD:%\w+]] = arith.cmpi ult
+// CHECK: [[BOTH:%\w+]] = arith.andi [[GUARD]], [[INSIDE]] : i1
+// CHECK-NEXT: loop.read %x[{{.*}}] if [[BOTH]] else {{%\w+}}
+func.func @guarded(%x: tensor<3x1048573xf32>) -> tensor<3xf32> {
+  %s = loop.kernel "max" outs(%o : memref<3xf32>) -> tensor<3xf32> {
+    loop.parallel (%i) to (3) {
+      %t = loop.reduce (%j) to (1048573) [max] -> f32 {
+        %n = loop.index [%j] : i64
+        %limit = arith.constant 1000000 : i64
+        %one = arith.constant 1.0 : f32
+        %g = arith.cmpi ult, %n, %limit : i64
+        %v = loop.read %x[%i, %j] if %g else %one : tensor<3x1048573xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i] : memref<3xf32>
+    }
+  }
+  func.return %s : tensor<3xf32>
+}
+}

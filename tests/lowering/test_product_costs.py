@@ -1,0 +1,31 @@
+"""Which products of matrices become kernels: the bounds that are documented, on both sides."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepwell.backends.triton.target import H100
+from stepwell.lowering.schedule.product_costs import FEW_ROWS, LEAST_SIZE, ProductSize, is_ours
+
+
+@pytest.mark.parametrize(
+    ("size", "ours"),
+    [
+        (ProductSize(1, 64, LEAST_SIZE, 64), True),
+        (ProductSize(1, 64, LEAST_SIZE - 1, 64), False),
+        (ProductSize(1, 64, 64, LEAST_SIZE), True),
+        (ProductSize(1, 64, 64, LEAST_SIZE - 1), False),
+        (ProductSize(1, FEW_ROWS, LEAST_SIZE - 1, 64), True),
+        (ProductSize(1, FEW_ROWS + 1, LEAST_SIZE - 1, 64), False),
+        (ProductSize(2, FEW_ROWS, 64, 64), False),
+        (ProductSize(1, FEW_ROWS, 64, 64, element_bytes=4), False),
+        (ProductSize(1, 64, 64, 64, element_bytes=4), True),
+        (ProductSize(1, 8192, 8192, 8192, element_bytes=4), False),
+    ],
+)
+def test_products_that_pay(size: ProductSize, ours: bool) -> None:
+    assert is_ours(size, H100) == ours
+
+
+def test_matrix_units_take_sixteen_rows_and_a_walk_four() -> None:
+    assert (LEAST_SIZE, FEW_ROWS) == (16, 4)
