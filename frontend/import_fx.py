@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import string_at
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,9 +19,9 @@ import torch
 from torch import SymBool, SymFloat, SymInt, Tensor, fx
 from torch._higher_order_ops.effects import with_effects
 from torch._ops import OpOverload
-from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, IndexType, LocationAttr, ModuleOp
+from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, IndexType, IntAttr, LocationAttr, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from ..ir.dtypes import FLOAT64, is_native
 from ..ir.errors import FrontendError, StepwellError
@@ -34,7 +35,7 @@ from ..ir.graph import (
     SizeOp,
     WeightOp,
 )
-from ..ir.graph.storages import OFFSETS, STORAGES, storages_attr
+from ..ir.graph.storages import OFFSETS, OWN, STORAGES, storages_attr
 from ..ir.locations import file_line, source_lines
 from ..ir.shapes import SYMBOLS, DefinitionsAttr, SymbolAttr, tensor_type
 from . import devices
@@ -185,6 +186,7 @@ class _Importer:
         self.written: dict[
             fx.Node, fx.Node
         ] = {}  # what `copy_` returns is its target: as an output it is no new tensor
+        self.own = count()
         self.results: list[ResultSource] = []
         self.storages: list[int] = []
         self.offsets: list[int] = []
@@ -471,6 +473,8 @@ class _Importer:
         """The eager op with all its arguments."""
         call = CallArguments(self.objects)
         converted = call.convert(arguments, keywords)
+        if _gives_alias(target):
+            self._keep_apart(call.inputs)
         types, defines = self._results_of_extern(node, result)
         self._keep_number(node)
         op = ExternOp.make(
@@ -492,6 +496,11 @@ class _Importer:
         if isinstance(result, dict):
             return {name: take(leaf) for name, leaf in result.items()}
         return [take(leaf) for leaf in result] if isinstance(result, tuple | list) else take(result)
+
+    def _keep_apart(self, values: Sequence[SSAValue]) -> None:
+        for value in values:
+            if isinstance(value.owner, Operation):
+                value.owner.attributes.setdefault(OWN, IntAttr(next(self.own)))
 
     def _name_of(self, node: fx.Node, target: Any) -> str:
         """An operator whose results lie elsewhere is named in full: no pass knows it, or gives it memory at home."""

@@ -18,6 +18,10 @@ arguments stand for the memory of that argument."""
 OFFSETS = "stepwell.offsets"
 """Attribute of a function: for each result the element of its memory at which it begins; below 0 where sizes decide."""
 
+OWN = "stepwell.own"
+"""Attribute of an op whose result an extern shows through a view: a number that no other op has, so that equal values
+with such views are not made one. What only kernels and views of ours read, needs none: its copies are made later."""
+
 
 def storages_attr(storages: Iterable[int]) -> DenseArrayBase:
     return DenseArrayBase.from_list(i64, tuple(storages))

@@ -75,6 +75,14 @@ def test_constants_share_memory_with_their_views() -> None:
     same(compiled(write_into_views_of_a_constant)(x), write_into_views_of_a_constant(x))
 
 
+def test_equal_tensors_seen_through_views_are_two() -> None:
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        pairs = x.to(torch.complex64)
+        return torch.view_as_real(pairs), x.to(torch.complex64).t(), torch.view_as_complex(x * 2), (x * 2).t()
+
+    check(function, lambda: [torch.randn(4, 2)])
+
+
 # -- what eager refuses ------------------------------------------------------------------------------
 
 OUTSIDE = torch.tensor([7])
@@ -86,6 +94,11 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "index_add": lambda: torch.zeros(3, 2).index_add(0, OUTSIDE, torch.ones(1, 2)),
     "index_copy": lambda: torch.zeros(3, 2).index_copy(0, OUTSIDE, torch.ones(1, 2)),
     "index_select": lambda: torch.zeros(3, 2).index_select(0, OUTSIDE),
+    "bernoulli of more than 1": lambda: torch.bernoulli(torch.ones(4), 1.5),
+    "bernoulli of less than 0": lambda: torch.ones(4).bernoulli_(-0.1),
+    "bernoulli of no number": lambda: torch.bernoulli(torch.ones(4), NAN),
+    "bernoulli of tensors": lambda: torch.bernoulli(torch.ones(4) + 0.5),
+    "softmax along a dim that is not there": lambda: torch.ones(4).softmax(5),
 }
 
 
