@@ -22,7 +22,7 @@ from ..ir.errors import BackendError
 from ..ir.target import TARGET, TargetAttr
 from ..lowering.applications import limited
 from ..lowering.pipelines import CPU, HOST, instances
-from .capture import fresh, run_backward
+from .capture import call, fresh, run_backward
 from .compiler import Compilation, eager, further_passes, machine, make_context
 from .config import Settings, config
 from .plan import BoxedCall
@@ -89,7 +89,7 @@ def captured_graphs(function: Callable[..., Any], args: Sequence[Any], settings:
         fresh(function),
         backend=lambda gm, inputs: stepwell_backend(gm, inputs, record, fallback_random=settings.fallback_random),
     )
-    run_backward(compiled(*args))
+    run_backward(call(compiled, function, args, {}))
     return found
 
 

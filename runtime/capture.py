@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch._dynamo.exc import TorchRuntimeError
 from torch.utils._pytree import tree_leaves
 
+from ..ir.errors import OptionError
 from .config import Settings
 from .observers import Recorder
 
@@ -30,9 +34,31 @@ def capture(
     compiled = torch.compile(
         fresh(function), backend=lambda gm, inputs: compile_captured(gm, inputs, settings, *recorders)
     )
-    result = compiled(*args, **kwargs)
+    result = call(compiled, function, args, kwargs)
     run_backward(result)
     return result
+
+
+def call(
+    compiled: Callable[..., Any], function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """What the compiled function gives; raises OptionError where the function itself does not take the arguments."""
+    forward = function.forward if isinstance(function, nn.Module) else function
+    subject = f"arguments of {getattr(function, '__name__', type(function).__name__)}"
+    hint = "on the command line --shape 4x8xf32 gives one, once for each"
+    try:
+        signature = inspect.signature(forward)
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise OptionError(subject, expected=str(signature), got=str(error), hint=hint) from None
+    except ValueError:
+        pass  # a builtin has no signature; it says itself what it takes
+    try:
+        return compiled(*args, **kwargs)
+    except TorchRuntimeError as error:
+        cause = re.search(r"got (\w+\(.*\))$", str(error), re.MULTILINE)
+        got = cause[1] if cause else str(error).partition("\n")[0]
+        raise OptionError(subject, expected="sizes and types that eager takes", got=got, hint=hint) from error
 
 
 def run_backward(result: Any) -> list[Tensor | None]:

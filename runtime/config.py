@@ -193,7 +193,15 @@ def _checked_value(owner: str, name: str, value: Any, error: type[ConfigError]) 
         return knob.check(value)
     except (TypeError, ValueError):
         got = f"{value!r} ({type(value).__name__})"
-        raise error(f"{owner}.{name}", expected=knob.expected, got=got, hint=knob.doc) from None
+        hint = _instance_meant(value) or knob.doc
+        raise error(f"{owner}.{name}", expected=knob.expected, got=got, hint=hint) from None
+
+
+def _instance_meant(value: Any) -> str:
+    """What to write instead, where a class stands for an object of it."""
+    items = value if isinstance(value, (list, tuple)) else [value]
+    names = [item.__name__ for item in items if isinstance(item, type)]
+    return f"did you mean {names[0]}()?" if names else ""
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:

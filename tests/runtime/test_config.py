@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import stepwell
+from stepwell.lowering.loop.simplify import LoopSimplify
 from stepwell.runtime.config import KNOBS, Config, Settings, from_environment
 
 BAD = {
@@ -133,3 +134,11 @@ def test_the_readme_lists_every_knob_with_its_default_and_meaning() -> None:
     assert [row.split("`")[1] for row in rows] == [knob.variable for knob in KNOBS.values()]
     missing = [row for row, knob in zip(rows, KNOBS.values(), strict=True) if knob.doc not in row]
     assert not missing
+
+
+def test_a_class_of_a_pass_is_told_from_a_pass(config: Config) -> None:
+    passes: list[Any] = [LoopSimplify]
+    with pytest.raises(
+        stepwell.ConfigError, match=r"passes: expected a list .* passes, got .*; did you mean LoopSimplify\(\)\?"
+    ):
+        config.passes = passes

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 import torch
 from torch import Tensor, nn
 
 import stepwell
+from stepwell.ir.errors import OptionError
 
 
 def two_kernels(x: Tensor, w: Tensor) -> Tensor:
@@ -104,3 +108,21 @@ def test_an_extern_says_whether_a_native_form_exists() -> None:
     why = {extern.target: extern.why for extern in externs}
     assert why["aten.topk.default"] == "aten.topk.default has no native form; runs as in eager"
     assert "but not for these types" in why["aten.exp.default"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), r"arguments of product: expected \(x.*, y.*\).*, got missing a required argument: 'x'; .*--shape"),
+        (
+            (torch.ones(4, 8), torch.ones(4, 8)),
+            r"arguments of product: expected sizes and types .*, got RuntimeError\(",
+        ),
+    ],
+)
+def test_arguments_that_eager_refuses_are_named(arguments: tuple[Any, ...], message: str) -> None:
+    def product(x: Tensor, y: Tensor) -> Tensor:
+        return x @ y
+
+    with pytest.raises(OptionError, match=message):
+        stepwell.explain(product, *arguments)
