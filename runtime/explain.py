@@ -263,7 +263,7 @@ def _kernels(compiled: CompiledGraph, modules: dict[str, ModuleOp]) -> Iterator[
             tuple(map(_short_name, members)),
             _lines(op for body in bodies for op in body.walk()),
             _bytes(bodies[0]),
-            "\n".join(map(ir_text, members)),
+            ir_text(*members),
             ir_text(bodies[0]),
             ir_text(tiles[kernel.name]),
             kernel,

@@ -69,9 +69,13 @@ class Recorder(Protocol):
     def finished(self, graph: CompiledGraph) -> None: ...
 
 
-def ir_text(op: Operation) -> str:
+def ir_text(*ops: Operation) -> str:
+    """Ops as text, a name standing for one value in all of them."""
     stream = StringIO()
-    Printer(stream=stream).print_op(op)
+    printer = Printer(stream=stream)
+    for number, op in enumerate(ops):
+        printer.print_string("\n" if number else "")
+        printer.print_op(op)
     return stream.getvalue()
 
 

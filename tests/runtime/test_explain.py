@@ -43,6 +43,14 @@ def test_a_kernel_reads_at_every_level() -> None:
     assert f"{kernel.name}:" in kernel.stages["asm"]
 
 
+def test_ops_of_a_kernel_share_their_names() -> None:
+    explanation = stepwell.explain(lambda x: torch.exp(x * 2) + torch.tanh(x), torch.randn(8, 4))
+    text = explanation.kernels[0].stages["graph"]
+    names = [line.partition(" = ")[0] for line in text.splitlines()]
+    assert len(set(names)) == len(names) == 4
+    assert text.splitlines()[-1].count(names[-2]) == 1
+
+
 def test_stages_hold_the_whole_graph() -> None:
     (graph,) = stepwell.explain(two_kernels, torch.randn(8, 4), torch.randn(4, 6)).graphs
     assert "graph.matmul" in graph.stages["graph"]
