@@ -298,8 +298,8 @@ class GraphNetwork(nn.Module):
         source, target = edges
         for message, update in zip(self.messages, self.updates, strict=True):
             sent = F.relu(message(torch.cat([nodes[source], nodes[target]], -1)))
-            nodes = update(torch.zeros_like(nodes).index_add(0, target, sent), nodes)
-        pooled = graphs.index_add(0, graph_of, nodes)
+            nodes = update(torch.zeros_like(nodes).index_add(0, target, sent.to(nodes.dtype)), nodes)
+        pooled = graphs.index_add(0, graph_of, nodes.to(graphs.dtype))
         return self.head(pooled)  # type: ignore[no-any-return]
 
 
