@@ -45,9 +45,10 @@ class _Replacement:
         sizes = list(self.value.shape)
         if all(isinstance(size, int) for size in sizes):
             return sizes
+        listed = [argument for argument in self.node.args if isinstance(argument, list | tuple)]
+        if listed:
+            return listed[0]
         operand = self.node.args[0]
-        if not isinstance(operand, fx.Node):
-            return operand
         return [self.call(torch.ops.aten.sym_size.int, operand, dim) for dim in range(len(sizes))]
 
     def call(self, target: Any, *arguments: Any) -> fx.Node:

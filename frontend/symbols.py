@@ -271,7 +271,7 @@ class SymbolTable:
         try:
             return self._structural(expr)
         except FrontendError:
-            if self.formula is None or expr.is_Symbol or not (expr.is_integer or expr.is_Boolean):
+            if self.formula is None or expr.is_Symbol or not _is_whole(expr):
                 raise
             return symbol(self.formula(expr))
 
@@ -324,6 +324,15 @@ class SymbolTable:
     def simplify(self, expr: ExprLike) -> Expr:
         """The expression with what the ranges of the symbols decide."""
         return self.domain.simplify(as_expr(expr))
+
+
+_OF_BITS = {"BitwiseFn_bitwise_and", "BitwiseFn_bitwise_or", "BitwiseFn_bitwise_xor"}
+"""sympy classes of which torch does not say that they give integers."""
+
+
+def _is_whole(expr: Any) -> bool:
+    """Whether it is an integer or a condition."""
+    return bool(expr.is_integer or expr.is_Boolean or type(expr).__name__ in _OF_BITS)
 
 
 def _symbolic_sizes(inputs: Sequence[Any]) -> Iterator[tuple[SymInt, SizeSource]]:

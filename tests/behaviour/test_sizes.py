@@ -31,6 +31,7 @@ SIZES: dict[str, Callable[[Tensor], Any]] = {
     "one size twice": lambda x: torch.cat([x, x[: int(x.shape[0] * 0.4)]]).exp() + 1,
     "powers and rounded floats": lambda x: x * x.shape[0] ** 1.5 + round(x.shape[0] * 0.37, 1) + math.sqrt(x.shape[0]),
     "chosen by a condition": lambda x: x.topk(max(1, min(int(x.shape[0] * 0.3), 5)), 0).values,
+    "bits": lambda x: x * (x.shape[0] & 3) + (x.shape[0] | 1) + (x.shape[0] >> 1) - (x.shape[0] ^ 2),
     "number in a tensor": lambda x: x * math.sin(x.shape[0] * x.detach()[0, 0].item()) + x.detach()[0, 1].item(),
 }
 
@@ -47,6 +48,14 @@ def test_one_graph_serves_all_sizes(name: str) -> None:
         gradients = [torch.autograd.grad(value.sum(), x)[0] for value in (found, expected)]
         same(*gradients)
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+
+
+def test_random_integers_of_sizes_in_tensors() -> None:
+    compiled = torch.compile(lambda count: torch.randint(3, 5, (count.item(),)), backend="stepwell", fullgraph=True)
+    for count in (4, 7):
+        drawn = compiled(torch.tensor(count))
+        assert drawn.shape == (count,)
+        assert ((drawn == 3) | (drawn == 4)).all()
 
 
 def test_sizes_from_floats_in_tensors() -> None:
