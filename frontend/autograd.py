@@ -20,6 +20,7 @@ from torch._functorch.partitioners import OpTypes, get_default_op_list
 from .aten import TABLE
 from .aten.products import PRODUCTS
 from .decompositions import decomposition_table
+from .import_fx import SAVED
 from .random import replace_random, split_saved_states
 from .strides import correct_strides
 
@@ -89,15 +90,19 @@ def _boxed(function: BoxedCallable) -> BoxedCallable:
 
 
 def partition(
-    joint: fx.GraphModule, inputs: Any, *, fallback_random: bool = False, **options: Any
+    joint: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, fallback_random: bool = False, **options: Any
 ) -> tuple[fx.GraphModule, fx.GraphModule]:
     """Splits the joint graph into forward and backward where the least has to be saved."""
     correct_strides(joint)
     if not fallback_random:
         replace_random(joint)
     with _our_op_types():
-        forward, backward = partitioners.min_cut_rematerialization_partition(joint, inputs, **options)
+        forward, backward = partitioners.min_cut_rematerialization_partition(
+            joint, inputs, num_fwd_outputs=num_fwd_outputs, **options
+        )
     split_saved_states(forward, backward)
+    results = forward.graph.output_node()
+    results.meta[SAVED] = len(results.args[0]) - num_fwd_outputs  # type: ignore[arg-type]
     return forward, backward
 
 

@@ -7,14 +7,17 @@ has a fast native kernel and no row (convolutions, attention, sorting, linear al
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, wraps
+from typing import Any, TypeAlias
 
 import torch
+from torch import Tensor
 from torch._decomp import get_decompositions
 from torch._ops import OpOverload
+from torch._prims_common import suggest_memory_format
 
 from .aten import TABLE
+from .import_fx import is_empty
 
 _NAMES = [
     "_euclidean_dist", "_fused_dropout", "_fused_rms_norm", "_fused_rms_norm_backward",
@@ -59,8 +62,46 @@ def decomposition_table(fallback_random: bool = False) -> dict[Any, Callable[...
     names = [name for name in _NAMES if not (fallback_random and name in _RANDOM)]
     packets = [packet for name in names if (packet := getattr(torch.ops.aten, name, None)) is not None]
     found = get_decompositions(packets)
-    return {target: rule for target, rule in found.items() if _is_taken_apart(target)}
+    taken = {target: _of_elements(rule) for target, rule in found.items() if _is_taken_apart(target)}
+    return (
+        taken | {target: _like_operand(taken[target]) for target in _PADDED} | {torch.ops.aten._unique.default: _unique}
+    )
 
 
 def _is_taken_apart(target: Any) -> bool:
     return isinstance(target, OpOverload) and target not in TABLE
+
+
+Decomposition: TypeAlias = Callable[..., Any]
+
+
+def _of_elements(rule: Decomposition) -> Decomposition:
+    """The rule for operands with elements; what has none stays whole, as eager's own kernel lays its results out."""
+
+    @wraps(rule)
+    def decomposed(*args: Any, **kwargs: Any) -> Any:
+        first = args[0] if args else None
+        return NotImplemented if is_empty(first) else rule(*args, **kwargs)
+
+    return decomposed
+
+
+def _unique(self: Tensor, sorted: bool = True, return_inverse: bool = False) -> Any:
+    """By the operator whose fake knows that its size depends on data; that of `_unique` gives some size."""
+    return torch.ops.aten._unique2(self, sorted, return_inverse)[:2]
+
+
+_PADDED = (torch.ops.aten.replication_pad2d.default, torch.ops.aten.replication_pad3d.default)
+
+
+def _like_operand(rule: Decomposition) -> Decomposition:
+    """The result channels-last like the operand, also where padding is negative and torch's rule forgets it."""
+
+    @wraps(rule)
+    def decomposed(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        result, wanted = rule(self, *args, **kwargs), suggest_memory_format(self)
+        if result is NotImplemented or suggest_memory_format(result) is wanted:
+            return result
+        return result.clone(memory_format=wanted)
+
+    return decomposed

@@ -40,6 +40,7 @@ from ..ir.locations import file_line, source_lines
 from ..ir.shapes import SYMBOLS, DefinitionsAttr, SymbolAttr, tensor_type
 from . import devices
 from .aten import TABLE
+from .aten.creation import ALLOCATIONS
 from .aten.refusals import refuses
 from .builder import Declined, GraphBuilder, Value, WeakValue, element_for
 from .data_sizes import ASSERT, Check, DataSizes, bindings_of
@@ -90,13 +91,17 @@ class ConstantResult:
 ResultSource: TypeAlias = FunctionResult | ConstantResult
 
 
+SAVED = "stepwell_saved"
+"""In the `meta` of an output node: how many of the last results only the backward graph takes."""
+
+
 @dataclass
 class ImportedGraph:
     """A module with `func.func @main`, and how its arguments and results meet those of the FX graph.
 
     `objects` holds what has no text: held tensors by the name of their `graph.weight`, and other attributes of
     the FX module that externs name. `mutated` are the positions of the FX inputs that the function writes. `device` is
-    where its kernels run.
+    where its kernels run. So many of the last results are `saved` for a graph that was made for their strides.
     """
 
     module: ModuleOp
@@ -105,6 +110,7 @@ class ImportedGraph:
     objects: dict[str, Any] = field(default_factory=dict)
     mutated: tuple[int, ...] = ()
     device: torch.device = devices.CPU
+    saved: int = 0
 
     @property
     def function(self) -> FuncOp:
@@ -122,6 +128,11 @@ def import_graph(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> ImportedG
 
 
 # -- types -------------------------------------------------------------------------------------------
+
+
+def is_empty(value: Any) -> bool:
+    """Whether it is a tensor that has no elements whatever the symbols are."""
+    return isinstance(value, Tensor) and any(type(size) is int and size == 0 for size in value.shape)
 
 
 def is_plain(value: Tensor) -> bool:
@@ -194,13 +205,20 @@ class _Importer:
     def run(self) -> ImportedGraph:
         arguments = self._arguments()
         returned: list[SSAValue] = []
+        saved = 0
         for node in self.gm.graph.nodes:
             if node.op == "output":
-                returned = self._outputs(node.args[0])
+                returned, saved = self._outputs(node.args[0]), node.meta.get(SAVED, 0)
             elif node.op != "placeholder":
                 self.values[node] = self._import(node)
         return ImportedGraph(
-            self._module(returned), tuple(arguments), tuple(self.results), self.objects, tuple(self.mutated), self.home
+            self._module(returned),
+            tuple(arguments),
+            tuple(self.results),
+            self.objects,
+            tuple(self.mutated),
+            self.home,
+            saved,
         )
 
     def _module(self, returned: list[SSAValue]) -> ModuleOp:
@@ -357,6 +375,7 @@ class _Importer:
             return self._mutation(node, target, arguments[1], location)
         self.builder.begin(node, tuple(self._result_types(result)), location)
         may_be_native = node not in self.sizes.definitions and devices.runs_at(self.home, node)
+        may_be_native = may_be_native and not _computes_nothing(node)
         if may_be_native and self._is_native(result, (arguments, keywords)):
             try:
                 return self._native(node, self._brought_home(node.args), self._brought_home(node.kwargs))
@@ -573,6 +592,18 @@ _SILENT_VIEWS = {torch.ops.aten.unsafe_split, torch.ops.aten.unsafe_split_with_s
 def _gives_alias(target: Any) -> bool:
     """Whether the op's result shares its operand's memory."""
     return isinstance(target, OpOverload) and (target.is_view or target.overloadpacket in _SILENT_VIEWS)
+
+
+def _computes_nothing(node: fx.Node) -> bool:
+    """Whether the first operand, or all results, have no elements: eager's operator then says how the result is laid
+    out, or refuses the call, and no kernel is compiled for it."""
+    if node.target in ALLOCATIONS:
+        return False
+    first = node.args[0] if node.args else None
+    results = devices.tensors_of(node)
+    return (isinstance(first, fx.Node) and is_empty(first.meta.get("val"))) or (
+        bool(results) and all(map(is_empty, results))
+    )
 
 
 def _storage(node: Any) -> int:

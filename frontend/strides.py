@@ -5,7 +5,7 @@ Done on the joint graph, before it is split: what one graph saves, the other the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,8 @@ from torch._prims_common import (
     is_non_overlapping_and_dense_or_false,
     suggest_memory_format,
 )
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.backends import mkl
 
 from .aten.registry import overload
 
@@ -49,6 +51,77 @@ def _expanded(node: fx.Node) -> tuple[Any, ...] | None:
     return None if _value(node).ndim else (0,) * node.meta["val"].ndim
 
 
+def _viewed(node: fx.Node) -> tuple[Any, ...] | None:
+    """As torch's own arithmetic has it, which Python's repeats, but for the strides of dims of size 1."""
+    x, sizes = _value(node), node.meta["val"].shape
+    if 1 not in sizes or not _is_static(x) or not _is_static(node.meta["val"]):
+        return None
+    with unset_fake_temporarily():
+        bare = torch.empty_strided(x.shape, x.stride(), device="meta")
+        try:
+            return bare.view(sizes).stride()
+        except RuntimeError:  # a `reshape`, which copies
+            return None
+
+
+def _transformed(node: fx.Node) -> tuple[Any, ...] | None:
+    """MKL's transforms lay out what they do not transform first, by its strides in the operand, then the dims that
+    they transform, the last of them innermost."""
+    x, sizes = _value(node), node.meta["val"].shape
+    named: Any = node.args[1]
+    dims = [dim % x.ndim for dim in named]
+    if x.device.type != "cpu" or not mkl.is_available() or not dims or not _is_static(x):
+        return None
+    strides = x.stride()
+    if node.target is torch.ops.aten._fft_c2r.default:  # the others by a complex transform before, which sorts them
+        if len(dims) > 1:
+            strides = _ordered_strides(x.shape, strides, _outermost_first(strides, dims[:-1]))
+        dims = dims[-1:]
+    elif node.target is torch.ops.aten._fft_r2c.default:
+        dims = [*_outermost_first(strides, dims[:-1]), dims[-1]]
+    else:
+        dims = _outermost_first(strides, dims)
+    return _ordered_strides(sizes, strides, dims)
+
+
+def _outermost_first(strides: Sequence[int], dims: Iterable[int]) -> list[int]:
+    return sorted(dims, key=lambda dim: -strides[dim])
+
+
+def _ordered_strides(sizes: Sequence[int], strides: Sequence[int], last: Sequence[int]) -> tuple[int, ...]:
+    """Dense strides for the sizes: the dims ordered by the given strides, but for some that come last."""
+    order = [*_outermost_first(strides, (dim for dim in range(len(sizes)) if dim not in last)), *last]
+    found, step = [0] * len(sizes), 1
+    for dim in reversed(order):
+        found[dim] = step
+        step *= sizes[dim]
+    return tuple(found)
+
+
+def _is_static(x: Tensor) -> bool:
+    return all(type(number) is int for number in (*x.shape, *x.stride()))
+
+
+def _cloned(node: fx.Node) -> tuple[Any, ...] | None:
+    """Those of a clone that is written into: an operand that repeats elements is spread out."""
+    x = _value(node)
+    if not _is_expanded(x):
+        return None
+    with x.fake_mode:  # type: ignore[attr-defined]
+        return x.clone().stride()
+
+
+def _elementwise(node: fx.Node) -> tuple[Any, ...]:
+    """What all operands lead to, the first of them before the others; decompositions look at another first."""
+    tensors = [value for operand in node.args if isinstance(value := _meta(operand), Tensor)]
+    with tensors[0].fake_mode:  # type: ignore[attr-defined]
+        return tuple(compute_elementwise_output_strides(*torch.broadcast_tensors(*tensors)))
+
+
+def _meta(operand: Any) -> Any:
+    return operand.meta.get("val") if isinstance(operand, fx.Node) else None
+
+
 def _apart(node: fx.Node) -> torch.memory_format | None:
     """Gradients of attention: row-major, unless they are to lie in one piece of memory."""
     return None if node.kwargs.get("shared_storage_dqdkdv") else torch.contiguous_format
@@ -73,7 +146,17 @@ RULES: dict[Any, Rule] = {
         "aten.max_unpool2d.default": _suggested(),
         "aten.native_batch_norm_backward.default": _suggested(1),
         "aten.empty_like.default": _preserved,
+        "aten.diagonal_scatter.default": _cloned,
+        "aten.select_scatter.default": _cloned,
+        "aten.slice_scatter.default": _cloned,
+        "aten._fft_c2c.default": _transformed,
+        "aten._fft_c2r.default": _transformed,
+        "aten._fft_r2c.default": _transformed,
         "aten.expand.default": _expanded,
+        "aten.hardswish_backward.default": _elementwise,
+        "aten.hardtanh_backward.default": _elementwise,
+        "aten.logit_backward.default": _elementwise,
+        "aten.view.default": _viewed,
         "aten.full_like.default": _preserved,
         "aten.native_dropout_backward.default": _preserved,
         "aten.ones_like.default": _preserved,
@@ -128,7 +211,8 @@ def _correct(node: fx.Node, changed: set[fx.Node]) -> None:
     if changed.intersection(node.all_input_nodes):
         node.meta["val"] = _recomputed(node, before)
     if (rule := _rule_for(node.target)) is not None and (wanted := rule(node)) is not None:
-        node.meta["val"] = _with_layout(node.meta["val"], wanted, LEADING.get(node.target, 1))
+        count, shares = LEADING.get(node.target, 1), isinstance(node.target, OpOverload) and node.target.is_view
+        node.meta["val"] = _with_layout(node.meta["val"], wanted, count, shares)
     if _layouts(before) != _layouts(node.meta.get("val")):
         changed.add(node)
 
@@ -147,17 +231,18 @@ def _recomputed(node: fx.Node, before: Any) -> Any:
         return before
 
 
-def _with_layout(value: Any, wanted: torch.memory_format | tuple[Any, ...], count: int) -> Any:
-    """The value, so many of its first tensors new ones in that layout, unless they have it already."""
+def _with_layout(value: Any, wanted: torch.memory_format | tuple[Any, ...], count: int, shares: bool) -> Any:
+    """The value, so many of its first tensors in that layout: new ones, unless they have it already, or the operand's
+    memory is theirs."""
     if isinstance(value, Tensor):
-        return _laid_out(value, wanted)
-    return (*(_laid_out(each, wanted) for each in value[:count]), *value[count:])
+        return _laid_out(value, wanted, shares)
+    return (*(_laid_out(each, wanted, shares) for each in value[:count]), *value[count:])
 
 
-def _laid_out(fake: Any, wanted: torch.memory_format | tuple[Any, ...]) -> Any:
+def _laid_out(fake: Any, wanted: torch.memory_format | tuple[Any, ...], shares: bool) -> Any:
     with fake.fake_mode:
-        if isinstance(wanted, tuple) and not any(wanted):
-            laid_out = fake.as_strided(fake.shape, wanted)  # the memory stays that of the operand
+        if shares:
+            laid_out = fake.as_strided(fake.shape, wanted)
         elif isinstance(wanted, tuple):
             laid_out = torch.empty_strided(fake.shape, wanted, dtype=fake.dtype, device=fake.device)
         else:

@@ -24,9 +24,9 @@ from ..frontend.import_fx import ArgumentSource, ImportedGraph, NumberInput, Ten
 from ..frontend.symbols import SizeSource
 from ..ir import host
 from ..ir.definitions import definitions_of
-from ..ir.dtypes import dtype_name, is_integer
+from ..ir.dtypes import dtype_name, is_integer, is_native
 from ..ir.expr import ZERO
-from ..ir.graph.attributes import Argument, Named
+from ..ir.graph.attributes import Argument, Named, OperandRef
 from ..ir.locations import location_text
 from ..ir.shapes import SymbolDefinition, symbol_ranges
 from .extern import DIRECT, as_promised, constant_tensor, leaves_of, named_object, resolve, result_shape, tensors_like
@@ -70,12 +70,14 @@ class PlanWriter:
         self.func = imported.function
         self.arguments = imported.arguments
         self.objects = imported.objects
+        self.saved = imported.saved
         self.inputs = ["_"] * input_count
         self.codes = codes
         self.pool = pool
         self.min_parallel_elements = min_parallel_elements
         self.names = Names((*symbol_ranges(self.func), "args", "error", "profiling", "_", *reserved))
         self.values: dict[SSAValue, str] = {}
+        self.as_eager: set[SSAValue] = set()
         self.globals: dict[str, Any] = {}
         self.bound: dict[Any, str] = {}
         self.lines: list[str] = []
@@ -194,7 +196,7 @@ class PlanWriter:
 
     def maker(self, type_: host.BufferType) -> str:
         """What allocates: of small tensors it is known already that the pool does not keep them."""
-        if type_.byte_span.is_constant and type_.byte_span.constant < MIN_POOLED_BYTES:
+        if is_native(type_.element) and type_.byte_span.is_constant and type_.byte_span.constant < MIN_POOLED_BYTES:
             return self.bind("empty_strided_cpu", empty_strided_cpu)
         return self.bind("empty_strided", self.pool.empty_strided, "empty_strided")
 
@@ -286,8 +288,10 @@ class PlanWriter:
         for definition in definitions_of(op):
             self.emit(f"{definition.name} = {_definition_text(definition, results[definition.result])}")
         for value in op.results:
-            if any(not isinstance(use.operation, host.FreeOp) for use in value.uses):
-                self.keep_promise(value)
+            if any(_needs_promise(use.operation) for use in value.uses):
+                self.emit_promise(value)
+            elif isinstance(value.type, host.BufferType):
+                self.as_eager.add(value)
 
     def _assignment(self, op: host.ExternOp, results: Sequence[str], call: str) -> str:
         if not results:
@@ -301,14 +305,16 @@ class PlanWriter:
             call = f"{self.bind('tensors_like', tensors_like)}({call}, {tuple_text(wanted)})"
         return f"{results[0] if shape == 'one' else list_text(results)} = {call}"
 
-    def keep_promise(self, value: SSAValue) -> None:
+    def emit_promise(self, value: SSAValue) -> None:
         """Later code was made for the strides and the type that the fake tensor had."""
         type_, name = value.type, self.values[value]
         if isinstance(type_, host.BufferType):
-            strides, sizes, dtype = sizes_text(type_.strides), sizes_text(type_.sizes), self.dtype(type_)
-            broken = f"{name}.stride() != {strides} or " if type_.strides else ""
-            keep = self.bind("as_promised", as_promised)
-            self.emit(f"if {broken}{name}.dtype is not {dtype}: {name} = {keep}({name}, {sizes}, {strides}, {dtype})")
+            broken = f"{name}.stride() != {sizes_text(type_.strides)} or " if type_.strides else ""
+            self.emit(f"if {broken}{name}.dtype is not {self.dtype(type_)}: {name} = {self.promised(name, type_)}")
+
+    def promised(self, name: str, type_: host.BufferType) -> str:
+        keep = self.bind("as_promised", as_promised)
+        return f"{keep}({name}, {sizes_text(type_.sizes)}, {sizes_text(type_.strides)}, {self.dtype(type_)})"
 
     def named(self, named: Named) -> str:
         if named.kind == "input":
@@ -324,7 +330,12 @@ class PlanWriter:
             else self.values[value]
             for position, value in enumerate(op.operands)
         ]
-        results = [argument_text(argument, operands, self.named) for argument in op.arguments.data.positional]
+        arguments = op.arguments.data.positional
+        for argument in arguments[len(arguments) - self.saved :]:  # for a graph that relies on their strides
+            if isinstance(argument, OperandRef) and (value := op.operands[argument.position]) in self.as_eager:
+                assert isinstance(value.type, host.BufferType)
+                operands[argument.position] = self.promised(operands[argument.position], value.type)
+        results = [argument_text(argument, operands, self.named) for argument in arguments]
         self.emit(f"return [{', '.join(results)}]")
 
 
@@ -335,6 +346,18 @@ def _definition_text(definition: SymbolDefinition, result: str) -> str:
     """A symbol's value, read from the variable of the result that has it."""
     text = _MEASURED[definition.measure].format(result, definition.dim)
     return text if definition.divisor == 1 else f"{text} // {definition.divisor}"
+
+
+_VIEWS = ("aten.view.default", "aten._unsafe_view.default", "aten.as_strided.default")
+"""Operators that were chosen, or whose arguments were computed, for the strides that were promised."""
+
+
+def _needs_promise(op: Operation) -> bool:
+    """Whether an op was compiled for the strides of its operands. Eager's operators take any, and what they give then
+    is eager's, too; results of the graph are eager's as they are, but for those that are saved."""
+    if isinstance(op, host.ExternOp):
+        return not op.target.data.startswith("aten.") or op.target.data in _VIEWS
+    return not isinstance(op, host.FreeOp | host.ReturnOp)
 
 
 def _only_reads(op: Operation) -> bool:

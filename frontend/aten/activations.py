@@ -83,6 +83,14 @@ def sigmoid_backward(builder: GraphBuilder, grad_output: Value, output: Value) -
     return grad * (1 - y) * y
 
 
+@imports("aten.logit_backward")
+def logit_backward(builder: GraphBuilder, grad_output: Value, self: Value, eps: Operand | None = None) -> Value:
+    """Infinite at 0 and 1, times the gradient's sign."""
+    grad, x = _up(builder, grad_output, self)
+    low, high, beyond = (0.0, 1.0, math.nan) if eps is None else (eps, 1 - eps, 0.0)
+    return where((x < low) | (x > high), beyond, grad / (x * (1 - x)))
+
+
 @imports("aten.tanh_backward")
 def tanh_backward(builder: GraphBuilder, grad_output: Value, output: Value) -> Value:
     grad, y = _up(builder, grad_output, output)

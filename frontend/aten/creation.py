@@ -10,7 +10,7 @@ from ...ir.dtypes import FLOAT64, is_float, is_integer
 from ...ir.expr import ExprLike, as_expr
 from ...ir.graph import DataAttr
 from ..builder import Declined, GraphBuilder, Operand, Value, where
-from .registry import Row, imports
+from .registry import Row, imports, overload
 
 # -- one number --------------------------------------------------------------------------------------
 
@@ -21,15 +21,19 @@ def _filled(number: int) -> Row:
 
 imports("aten.zeros", "aten.zeros_like", "aten.new_zeros", "aten.zero")(_filled(0))
 imports("aten.ones", "aten.ones_like", "aten.new_ones")(_filled(1))
-imports(
+_EMPTY = (
     "aten.empty.memory_format",
-    "aten.empty_like",
-    "aten.new_empty",
-    "aten.empty_strided",
-    "aten.empty_permuted",
-    "aten.new_empty_strided",
-    "prims.empty_strided",
-)(_filled(0))
+    "aten.empty_like.default",
+    "aten.new_empty.default",
+    "aten.empty_strided.default",
+    "aten.empty_permuted.default",
+    "aten.new_empty_strided.default",
+    "prims.empty_strided.default",
+)
+imports(*_EMPTY)(_filled(0))
+
+ALLOCATIONS = frozenset(map(overload, _EMPTY))
+"""Operators that compute nothing."""
 
 
 @imports("aten.full", "aten.full_like", "aten.fill.Scalar", "prims.full", "prims.full_like")

@@ -162,6 +162,7 @@ SAMPLES: dict[str, tuple[Call, str]] = {
     "aten.smooth_l1_loss": (lambda: call(x(), x()), "sub abs compare mul mul div sub select sum div"),
     "aten.gelu_backward": (lambda: call(x(), x()), "mul erf fma mul mul exp mul mul add mul"),
     "aten.sigmoid_backward": (lambda: call(x(), x()), "sub mul mul"),
+    "aten.logit_backward": (lambda: call(x(), x(), 1e-3), "compare compare or sub mul div select"),
     "aten.tanh_backward": (lambda: call(x(), x()), "mul sub mul"),
     "aten.hardsigmoid_backward": (lambda: call(x(), x()), "compare compare and mul select"),
     "aten.hardswish_backward": (lambda: call(x(), x()), "compare compare div add mul select select"),

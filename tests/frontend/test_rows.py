@@ -24,7 +24,8 @@ FLOATS = 1e-5
 
 ROUNDED_IN_BETWEEN = {
     "aten._log_softmax", "aten._native_batch_norm_legit.no_stats", "aten._native_batch_norm_legit_functional",
-    "aten.avg_pool2d_backward", "aten.binary_cross_entropy_backward", "aten.logsumexp", "aten.mse_loss_backward",
+    "aten.avg_pool2d_backward", "aten.binary_cross_entropy_backward", "aten.logit_backward", "aten.logsumexp",
+    "aten.mse_loss_backward",
     "aten.native_layer_norm_backward", "aten.nll_loss2d_backward", "aten.nll_loss2d_forward", "aten.prod",
     "aten.prod.dim_int", "aten.rsqrt", "aten.soft_margin_loss_backward",
     "aten.xlogy.Scalar_Other", "aten.xlogy.Scalar_Self", "aten.xlogy.Tensor",

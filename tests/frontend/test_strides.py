@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import pytest
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.backends import mkl
 
 from stepwell.frontend.strides import correct_strides
 
@@ -48,3 +50,35 @@ def test_gradients_of_attention_are_row_major() -> None:
 def test_gradients_of_attention_may_share_memory() -> None:
     promised, corrected = gradients_of_attention(shared=True)
     assert corrected == promised
+
+
+@pytest.mark.skipif(not mkl.is_available(), reason="other libraries lay results out row by row")
+@pytest.mark.parametrize("dims", [[0], [1], [2], [0, 2], [2, 0, 1]], ids=str)
+@pytest.mark.parametrize("name", ["_fft_c2c", "_fft_c2r", "_fft_r2c"])
+def test_transforms_lie_as_eager_has_them(name: str, dims: list[int]) -> None:
+    x = torch.randn(3, 4, 6, dtype=torch.float32 if name == "_fft_r2c" else torch.complex64).transpose(0, 1)
+    last = {"_fft_c2c": True, "_fft_c2r": 2 * x.shape[dims[-1]] - 2, "_fft_r2c": True}[name]
+    target = getattr(torch.ops.aten, name).default
+    result = target(x, dims, 0, last)
+    graph = fx.Graph()
+    operand = graph.placeholder("x")
+    node = graph.call_function(target, (operand, dims, 0, last))
+    mode = FakeTensorMode()
+    operand.meta["val"] = mode.from_tensor(x)
+    with mode:
+        node.meta["val"] = torch.empty(result.shape, dtype=result.dtype)
+    graph.output(node)
+    correct_strides(fx.GraphModule({}, graph))
+    assert node.meta["val"].stride() == result.stride()
+
+
+def test_a_view_with_a_dim_of_size_1_has_the_strides_of_torchs_own_arithmetic() -> None:
+    graph = fx.Graph()
+    operand = graph.placeholder("x")
+    node = graph.call_function(torch.ops.aten.view.default, (operand, [1, 2, 4]))
+    with FakeTensorMode():
+        operand.meta["val"] = torch.empty_strided((1, 2, 4, 1), (4, 4, 1, 4))
+        node.meta["val"] = operand.meta["val"].view(1, 2, 4)
+    graph.output(node)
+    correct_strides(fx.GraphModule({}, graph))
+    assert node.meta["val"].stride() == torch.empty_strided((1, 2, 4, 1), (4, 4, 1, 4)).view(1, 2, 4).stride()

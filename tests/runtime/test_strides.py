@@ -80,3 +80,42 @@ def test_memory_is_read_in_eagers_order() -> None:
     argument = x(2, 3, 4, 5, format=CHANNELS_LAST)
     compiled = torch.compile(function, backend="stepwell", options={"strict": True})
     assert torch.equal(compiled(argument), function(argument))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.roll(1, 0),
+        lambda x: x * 2 + 1,
+        lambda x: torch.stack([x, x], -1),
+        lambda x: torch.nn.functional.rms_norm(x, x.shape[-1:]),
+    ],
+)
+@pytest.mark.parametrize("sizes", [(0, 3, 2), (2, 0, 3), (0, 0, 0), (3, 1, 0)], ids=str)
+def test_what_has_no_elements_lies_as_eager_has_it(function: Callable[..., Tensor], sizes: tuple[int, ...]) -> None:
+    x = torch.zeros(*sizes[:-1], 2 * sizes[-1] + 1)[..., 1::2]
+    assert torch.compile(function, backend="stepwell")(x).stride() == function(x).stride()
+
+
+def test_what_is_written_into_a_repeated_tensor_spreads_it() -> None:
+    x, part = torch.zeros(1, 4, 3).expand(5, 4, 3), torch.ones(5, 2, 3)
+    for function in (
+        lambda x: x.slice_scatter(part, 1, 1, 3),
+        lambda x: x.select_scatter(part[:, 0], 1, 2),
+        lambda x: x.diagonal_scatter(torch.ones(5, 3), 0, 1, 2),
+    ):
+        expected, found = function(x), torch.compile(function, backend="stepwell")(x)
+        assert torch.equal(found, expected)
+        assert found.stride() == expected.stride()
+
+
+def test_a_saved_result_of_a_transform_is_what_the_gradient_reads() -> None:
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = torch.fft.rfft(x, dim=0)
+        return y, torch.view_as_real(y).square().sum()
+
+    x = torch.randn(4, 3, 6, requires_grad=True)
+    y, total = torch.compile(function, backend="stepwell")(x)
+    expected, sums = function(x)
+    assert y.stride() == expected.stride()
+    torch.testing.assert_close(torch.autograd.grad(total, x), torch.autograd.grad(sums, x))
