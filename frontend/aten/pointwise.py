@@ -174,6 +174,7 @@ def _scaled_sum(builder: GraphBuilder, first: Operand, second: Operand, factor: 
     whole = _WHOLE.get(factor) if isinstance(factor, int | float) else None
     if builder.element == BOOL:
         whole = graph.OrOp
+        second = second if factor else False  # whose factor is a bool, too
     if whole is not None:
         return builder.binary(whole, *(builder.operand(operand, builder.element) for operand in (first, second)))
     x, y = builder.computed(first), builder.computed(second)

@@ -30,3 +30,10 @@ def test_a_temporary_of_an_expanded_tensor_has_memory_of_its_own() -> None:
     x = torch.arange(4.0).expand(3, 4)
     result = torch.compile(lambda x: x.cumsum(0), backend="stepwell")(x)
     torch.testing.assert_close(result, torch.tensor([[0.0, 1, 2, 3], [0, 2, 4, 6], [0, 3, 6, 9]]))
+
+
+def test_a_sum_of_bools_takes_its_factor() -> None:
+    x, y = torch.tensor([True, False, False]), torch.tensor([True, True, False])
+    for factor, expected in ((False, [True, False, False]), (True, [True, True, False])):
+        result = torch.compile(lambda x, y, f=factor: torch.add(x, y, alpha=f), backend="stepwell")(x, y)
+        assert result.tolist() == expected
