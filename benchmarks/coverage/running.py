@@ -9,9 +9,11 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 
 from ...frontend.autograd import stepwell_backend
 from ...ir import host
+from ...ir.expr import ZERO
 from ...runtime.compiler import GraphCompiler
 from ...runtime.config import config
 from ...runtime.observers import CompiledGraph
@@ -50,8 +52,18 @@ class Externs:
 
     def finished(self, graph: CompiledGraph) -> None:
         for op in graph.module.walk():
-            if isinstance(op, host.ExternOp):
+            if isinstance(op, host.ExternOp) and not _computes_nothing(op):
                 self.targets.setdefault(op.target.data, self.case)
+
+
+def _computes_nothing(op: host.ExternOp) -> bool:
+    """Whether all that it gives, or what it works on, has no elements: it is eager's so that its layout is."""
+    found = [_is_empty(value) for value in op.results]
+    return (bool(found) and all(found)) or any(map(_is_empty, op.operands[:1]))
+
+
+def _is_empty(value: SSAValue) -> bool:
+    return isinstance(value.type, host.BufferType) and ZERO in value.type.sizes
 
 
 class _Called(nn.Module):

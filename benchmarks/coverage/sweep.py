@@ -74,7 +74,7 @@ def trying(result: Result, op: OpInfo, some: Iterable[Case]) -> Iterator[str]:
 
 
 def _try(result: Result, op: OpInfo, case: Case, externs: Externs) -> None:
-    on_device = any(tensor.device.type != "cpu" for tensor in case.call.tensors)
+    on_device = any(tensor.is_cuda for tensor in case.call.tensors)
     by_user = case.name == "0" and not on_device
     begun = process_time()
     try:
