@@ -113,5 +113,5 @@ def direct_needs(block: Block, op: Operation) -> Iterator[Need]:
             for use in inner.operands[0].uses:
                 if isinstance(use.operation, loop.WriteOp):
                     writer = ancestor_in(block, use.operation)
-                    if writer is not None:
+                    if writer is not None and writer is not op:
                         yield writer, True

@@ -98,7 +98,8 @@ class PhaseSplitter:
             users = {self.number[self.top(use.operation)] for use in local.buffer.uses}
             self.phases[self.number[local]].ops.remove(local)
             if len(users) == 1:
-                self.phases[users.pop()].ops.insert(0, local)
+                (self.number[local],) = users
+                self.phases[self.number[local]].ops.insert(0, local)
             else:
                 self.types[local.buffer] = tensor_type(local.buffer.type.element_type, local.sizes)
 

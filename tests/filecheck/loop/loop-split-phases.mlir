@@ -102,3 +102,31 @@ func.func @local_of_a_phase(%x: tensor<100000xf32>) -> tensor<100000xf32> {
   }
   func.return %y : tensor<100000xf32>
 }
+
+// -----
+
+// A local that stands before the first nest goes with the one phase that uses it, and is no scalar to hand on.
+// CHECK-LABEL: @local_from_the_start
+// CHECK: [[S:%\w+]] = loop.kernel "late" outs({{%\w+}}: memref<f32>) -> tensor<f32> {
+// CHECK: loop.kernel "late" outs({{%\w+}}: memref<100000xf32>) -> tensor<100000xf32> {
+// CHECK-NEXT: [[V:%\w+]] = loop.read [[S]][]
+// CHECK-NEXT: [[L:%\w+]] = loop.local (100000)
+// CHECK-NEXT: loop.parallel
+// CHECK: loop.read [[L]][
+func.func @local_from_the_start(%x: tensor<100000xf32>) -> tensor<100000xf32> {
+  %y = loop.kernel "late" outs(%o : memref<100000xf32>) -> tensor<100000xf32> {
+    %one = loop.local (100000) : memref<100000xf32>
+    %s = loop.reduce (%i) to (100000) [add] -> f32 {
+      %v = loop.read %x[%i] : tensor<100000xf32>
+      loop.yield %v : f32
+    }
+    loop.parallel (%i) to (100000) {
+      loop.write %s, %one[%i] : memref<100000xf32>
+      %m = loop.read %one[%i] : memref<100000xf32>
+      %v = loop.read %x[%i] : tensor<100000xf32>
+      %d = arith.subf %v, %m : f32
+      loop.write %d, %o[%i] : memref<100000xf32>
+    }
+  }
+  func.return %y : tensor<100000xf32>
+}
