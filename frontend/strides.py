@@ -54,7 +54,7 @@ def _expanded(node: fx.Node) -> tuple[Any, ...] | None:
 def _viewed(node: fx.Node) -> tuple[Any, ...] | None:
     """As torch's own arithmetic has it, which Python's repeats, but for the strides of dims of size 1."""
     x, sizes = _value(node), node.meta["val"].shape
-    if 1 not in sizes or not _is_static(x) or not _is_static(node.meta["val"]):
+    if not _is_static(x) or not _is_static(node.meta["val"]) or 1 not in sizes:
         return None
     with unset_fake_temporarily():
         bare = torch.empty_strided(x.shape, x.stride(), device="meta")

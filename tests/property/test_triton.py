@@ -10,6 +10,7 @@ from stepwell.ir.errors import LoweringError
 from stepwell.ir.interpret import interpret
 from stepwell.lowering.pipelines import GPU
 from stepwell.tests.interpreters.lowered_triton import lower
+from stepwell.tests.interpreters.support import eager_extern
 from stepwell.tests.property.bounds import Reference
 from stepwell.tests.property.programs import Program, programs
 
@@ -40,4 +41,4 @@ def stores_in_any_order(module: ModuleOp) -> bool:
 def test_lowering_for_a_gpu_keeps_the_meaning(program: Program) -> None:
     assume(not stores_in_any_order(program.module))
     reference = Reference(program)
-    reference.check(interpret(lowered(program.module), program.arguments))
+    reference.check(interpret(lowered(program.module), program.arguments, extern=eager_extern))
