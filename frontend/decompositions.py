@@ -63,9 +63,9 @@ def decomposition_table(fallback_random: bool = False) -> dict[Any, Callable[...
     packets = [packet for name in names if (packet := getattr(torch.ops.aten, name, None)) is not None]
     found = get_decompositions(packets)
     taken = {target: _of_elements(rule) for target, rule in found.items() if _is_taken_apart(target)}
-    return (
-        taken | {target: _like_operand(taken[target]) for target in _PADDED} | {torch.ops.aten._unique.default: _unique}
-    )
+    padded = {target: _like_operand(taken[target]) for target in _PADDED}
+    spaced = {target: _of_floats(rule) for target, rule in taken.items() if target in _LINSPACES}
+    return taken | padded | spaced | {torch.ops.aten._unique.default: _unique}
 
 
 def _is_taken_apart(target: Any) -> bool:
@@ -91,6 +91,7 @@ def _unique(self: Tensor, sorted: bool = True, return_inverse: bool = False) -> 
     return torch.ops.aten._unique2(self, sorted, return_inverse)[:2]
 
 
+_LINSPACES = [getattr(torch.ops.aten.linspace, name) for name in torch.ops.aten.linspace.overloads()]
 _PADDED = (torch.ops.aten.replication_pad2d.default, torch.ops.aten.replication_pad3d.default)
 
 
@@ -103,5 +104,16 @@ def _like_operand(rule: Decomposition) -> Decomposition:
         if result is NotImplemented or suggest_memory_format(result) is wanted:
             return result
         return result.clone(memory_format=wanted)
+
+    return decomposed
+
+
+def _of_floats(rule: Decomposition) -> Decomposition:
+    """The rule for results of floats. For integers eager first rounds the bounds, as torch's rule does not."""
+
+    @wraps(rule)
+    def decomposed(*args: Any, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
+        exact = dtype is not None and not (dtype.is_floating_point or dtype.is_complex)
+        return NotImplemented if exact else rule(*args, dtype=dtype, **kwargs)
 
     return decomposed

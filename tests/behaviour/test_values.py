@@ -37,6 +37,10 @@ VALUES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]]]] = {
         lambda: [torch.tensor([-INF, INF, 0.0, -0.0, NAN, -1.0, 2.5, -2.5, 1e-40])],
     ),
     "hardtanh by default": (lambda x: torch.ops.aten.hardtanh(x + 1), lambda: [torch.linspace(-9, 9, 30)]),
+    "integers between bounds that are none": (
+        lambda x: [torch.linspace(4.3, -3, 50, dtype=torch.int64) + x, torch.linspace(x, 0.7, 9, dtype=torch.int32)],
+        lambda: [torch.tensor(4)],
+    ),
     "operators of numbers alone": (
         lambda: [
             torch.ops.aten.add(4, 3.5),
