@@ -109,7 +109,7 @@ def _like_operand(rule: Decomposition) -> Decomposition:
 
 
 def _of_floats(rule: Decomposition) -> Decomposition:
-    """The rule for results of floats. For integers eager first rounds the bounds, as torch's rule does not."""
+    """The rule for results of floats. For integers eager cuts the bounds to integers first; torch's does not."""
 
     @wraps(rule)
     def decomposed(*args: Any, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:

@@ -104,7 +104,7 @@ class Formulas:
         names = {leaf: f"x{position}" for position, leaf in enumerate(leaves)}
         try:
             body = FormulaPrinter(names).doprint(expr)
-        except NotImplementedError as error:
+        except NotImplementedError as error:  # which sympy's printers raise for what they have no rule for
             raise FrontendError("symbolic size", expected="arithmetic that Python can do", got=str(expr)) from error
         numbers, symbols = self.builder.numbers, self.builder.symbols
         values = [numbers[leaf] if leaf in numbers else symbols.translate(leaf) for leaf in leaves]
