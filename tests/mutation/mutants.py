@@ -35,8 +35,19 @@ ORDERED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RSh
 
 CACHES = ("lru_cache",)
 
-COMMUTING_CALLS = {"exact_product": 0, "product_of_words": 0, "_join": 1}
-"""Functions whose arguments from one position on give the same in any order: exact products, the edges of a phi."""
+COMMUTING_CALLS = {
+    "exact_product": range(9),
+    "product_of_words": range(9),
+    "_join": range(1, 9),
+    "fma": range(1),
+    "both": range(2, 9),
+    "minimum": range(9),
+    "maximum": range(9),
+}
+"""Functions with the places of arguments that give the same if they change places with the next one: exact products,
+the edges of a phi, the factors of a fused sum, a bitwise and, extrema of expressions, which have one form."""
+
+COMMUTING_BUILTINS = ("min", "max")
 
 COMMUTING_OPS = {
     *(
@@ -57,10 +68,11 @@ COMMUTING_OPS = {
         "umin",
         "umax",
     ),
+    *("AddOp", "MulOp", "MaximumOp", "MinimumOp", "AndOp", "OrOp", "XorOp"),
     *("AddiOp", "MuliOp", "AndIOp", "OrIOp", "XOrIOp", "AddfOp", "MulfOp", "MinSIOp", "MaxSIOp", "MinUIOp", "MaxUIOp"),
 }
 """Opcodes, predicates and classes of ops which, where one is an argument, say that the two arguments behind it give the
-same in either order."""
+same in either order; so do the two behind a class, or its `make`, that is called."""
 
 
 class Source:
@@ -111,22 +123,34 @@ def untouched(tree: ast.Module) -> set[int]:
     """Nodes in which nothing runs, or nothing that a result depends on: annotations, messages, assertions, `__all__`,
     how much a cache keeps."""
     roots: list[ast.AST] = []
+    sizes = sizes_of_caches(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             roots += [part for part in (node.returns, node.args) if part is not None]
-            roots += [
-                part for part in node.decorator_list if isinstance(part, ast.Call) and name_of(part.func) in CACHES
-            ]
+            roots += caches_of(node)
         elif isinstance(node, ast.AnnAssign):
             roots.append(node.annotation)
-        elif isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr) or is_list_of_names(node):
+        elif isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr) or assigns(node, "__all__", *sizes):
             roots.append(node)
     return {id(inner) for root in roots for inner in ast.walk(root)}
 
 
-def is_list_of_names(node: ast.AST) -> bool:
+def caches_of(function: ast.FunctionDef) -> list[ast.expr]:
+    """`@lru_cache(…)`"""
+    return [part for part in function.decorator_list if isinstance(part, ast.Call) and name_of(part.func) in CACHES]
+
+
+def sizes_of_caches(tree: ast.Module) -> set[str]:
+    """Names that nothing but caches use."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    inside = [id(inner) for function in functions for cache in caches_of(function) for inner in ast.walk(cache)]
+    read = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    return {node.id for node in read if id(node) in inside} - {node.id for node in read if id(node) not in inside}
+
+
+def assigns(node: ast.AST, *names: str) -> bool:
     """`__all__ = […]`"""
-    return isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
+    return isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in names for t in node.targets)
 
 
 def mutants_of(source: Source, node: ast.AST) -> Iterator[Mutant]:
@@ -155,11 +179,21 @@ def swapped(source: Source, node: ast.expr, first: ast.expr, second: ast.expr) -
 
 def commute(node: ast.Call, place: int) -> bool:
     """Whether the argument at a place and the next one may change places."""
-    before = node.args[place - 1] if place > 0 else None
-    opcode = before.value.split()[:1] if isinstance(before, ast.Constant) and isinstance(before.value, str) else []
-    classes = [name_of(before)] if isinstance(before, ast.Attribute) else [name_of(node.func)] if place == 0 else []
-    names = {*opcode, *classes}
-    return place >= COMMUTING_CALLS.get(name_of(node.func), len(node.args)) or bool(names & COMMUTING_OPS)
+    called = name_of(node.func)
+    if isinstance(node.func, ast.Name) and called in COMMUTING_BUILTINS:
+        return not node.keywords
+    if place in COMMUTING_CALLS.get(called, ()):
+        return True
+    made = {called, name_of(node.func.value)} if isinstance(node.func, ast.Attribute) else {called}
+    names = made if place == 0 else words_of(node.args[place - 1])
+    return bool(names & COMMUTING_OPS) or (place > 1 and words_of(node.args[place - 2]) == {"fma"})
+
+
+def words_of(argument: ast.expr) -> set[str]:
+    """The words of a text, or the name of a class."""
+    if isinstance(argument, ast.Constant):
+        return set(argument.value.split()) if isinstance(argument.value, str) else set()
+    return {name_of(argument)} if isinstance(argument, ast.Attribute) else set()
 
 
 def name_of(function: ast.expr) -> str:

@@ -1,9 +1,9 @@
 """Runs the tests on mutants of passes, conversions and emitters, and reports how many die.
 
 `python tests/mutation/run.py --sample 160 --seed 1 --jobs 2 --log FILE` takes mutants at random; without `--sample` it
-takes all, which is days. Each lives in a copy of the checkout. A fork of this process, in which torch and pytest are
-loaded already, runs its tests up to the first failure: those nearest to the module come first, random programs last.
-Tests that fail without a mutant, for reasons of the machine, are found first and left out.
+takes all, which is days. Each lives in a copy of the checkout. A fork of this process, with torch and pytest loaded,
+runs tests up to the first failure: those nearest to the module, the corpus of code, random programs. Tests that fail
+without a mutant, for reasons of the machine, are found first and left out.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ LOADED = (
     "filecheck",
 )
 """What the tests need and no mutant changes."""
+
+GOLDEN = "tests/golden/test_golden.py"
+"""The corpus of code, which notices that code changed and not what it means: behind the tests that ask for that."""
 
 RANDOM = ("tests/property/test_counterexamples.py", "tests/property/test_search.py", "tests/property/test_programs.py")
 
@@ -101,6 +104,8 @@ class Case:
 
     path: str
     mutant: Mutant
+    only: tuple[str, ...] = ()
+    """The tests to run, if not all that may notice."""
 
     @property
     def name(self) -> str:
@@ -118,9 +123,8 @@ class Case:
     @property
     def runs(self) -> list[Run]:
         """File by file, so that what was stopped loses little."""
-        return [
-            Run(file, self) for file in dict.fromkeys(file for test in (*self.tests, *RANDOM) for file in files(test))
-        ]
+        tests = self.only or (*self.tests, GOLDEN, *RANDOM)
+        return [Run(file, self) for file in dict.fromkeys(file for test in tests for file in files(test))]
 
 
 def modules(beginning: str) -> list[str]:
@@ -130,8 +134,10 @@ def modules(beginning: str) -> list[str]:
     return [n for n in names if n.startswith(beginning) and not any(part in Path(n).name for part in LEFT_OUT)]
 
 
-def cases(beginning: str) -> list[Case]:
-    return [Case(name, mutant) for name in modules(beginning) for mutant in mutants((ROOT / name).read_text())]
+def cases(beginning: str, only: Sequence[str] = ()) -> list[Case]:
+    return [
+        Case(name, mutant, tuple(only)) for name in modules(beginning) for mutant in mutants((ROOT / name).read_text())
+    ]
 
 
 @dataclass(frozen=True)
@@ -323,7 +329,9 @@ def report(chosen: Sequence[Case], log: Log) -> str:
     examined = Counter(case.mutant.kind for case in chosen if case not in unknown)
     lived = Counter(case.mutant.kind for case in survivors)
     total = examined.total()
+    code = sum((log.killer(case) or "").startswith(GOLDEN) for case in chosen)
     lines = [f"{total - len(survivors)} of {total} mutants killed ({1 - len(survivors) / max(total, 1):.1%})"]
+    lines += [f"  {code} of them by the corpus of code, and by no test nearer to the module"] if code else []
     lines += [f"  {kind:18} {count - lived[kind]:4} of {count:4}" for kind, count in sorted(examined.items())]
     for title, names in (
         ("survived", [case.name for case in survivors]),
@@ -337,6 +345,7 @@ def report(chosen: Sequence[Case], log: Log) -> str:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--modules", default="", help="beginning of the paths of the modules to mutate")
+    parser.add_argument("--tests", nargs="*", default=(), help="run these alone, not all that may notice a mutant")
     parser.add_argument("--sample", type=int, help="number of mutants to take at random; all if not given")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (0)")
     parser.add_argument("--jobs", type=int, default=1, help="how many mutants to examine at a time (1)")
@@ -350,7 +359,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parsed(arguments)
     deadline = None if options.budget is None else time.monotonic() + options.budget
-    found = cases(options.modules)
+    found = cases(options.modules, options.tests)
     chosen = found if options.sample is None else random.Random(options.seed).sample(found, options.sample)
     if options.list:
         print("\n".join(case.name for case in chosen))

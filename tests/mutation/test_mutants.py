@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from stepwell.tests.mutation.mutants import mutants
-from stepwell.tests.mutation.run import RANDOM, ROOT, TESTS, cases, main, modules
+from stepwell.tests.mutation.run import GOLDEN, RANDOM, ROOT, TESTS, cases, main, modules
 
 SOURCE = '''\
 """A docstring with 1."""
@@ -53,6 +53,19 @@ def test_each_kind_of_mutant_is_made_where_code_runs() -> None:
         ("arith.AndIOp(x, y)", 0),
         ("arith.SubiOp(x, y)", 1),
         ('choose("eq", x, y, z)', 2),  # the second with the third
+        ('compare("fcmp oeq", x, y)', 1),
+        ('compare("fcmp olt", x, y)', 2),
+        ("max(x, y)", 0),
+        ("max(x, y, key=f)", 1),  # which of two that are alike
+        ("numpy.max(x, y)", 1),
+        ("minimum(x, y)", 0),
+        ("fma(x, y, z)", 1),  # a factor with the sum
+        ('intrinsic("fma", block, x, y, z)', 3),
+        ('intrinsic("copysign", block, x, y)', 3),
+        ("both(e, block, x, y)", 2),
+        ("graph.MulOp.make(x, y)", 0),
+        ("graph.MulOp.make(x, y, type_)", 1),
+        ("graph.SubOp.make(x, y)", 1),
     ],
 )
 def test_operands_that_commute_are_not_swapped(text: str, swaps: int) -> None:
@@ -64,6 +77,9 @@ def test_what_a_cache_keeps_is_no_mutant() -> None:
         "3:16: constant: 5 → 6",
         "3:16: constant: 5 → 4",
     ]
+    named = "KEPT = 7\n@lru_cache(maxsize=KEPT)\ndef f(x):\n    return x"
+    assert [m.summary for m in mutants(named)] == []
+    assert [m.summary for m in mutants(named + " + KEPT")] == ["1:8: constant: 7 → 8", "1:8: constant: 7 → 6"]
 
 
 def test_a_mutant_is_the_source_with_one_change() -> None:
@@ -79,7 +95,10 @@ def test_every_module_has_tests_that_exist() -> None:
     for path in modules(""):
         assert any(path.startswith(start) for start, _ in TESTS), path
     assert [
-        test for tests in (*(row[1] for row in TESTS), RANDOM) for test in tests if not (ROOT / test).exists()
+        test
+        for tests in (*(row[1] for row in TESTS), (GOLDEN,), RANDOM)
+        for test in tests
+        if not (ROOT / test).exists()
     ] == []
 
 

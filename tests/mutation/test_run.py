@@ -52,11 +52,20 @@ def test_that_is_left_out() -> None:
     assert limited(4) == 5
 """
 
+GOLDEN = """\
+from stepwell.lowering.graph.limits import unused
+
+
+def test_code() -> None:
+    assert unused(1) == 0
+"""
+
 FILES = {
     "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "--import-mode=importlib"\nmarkers = ["slow: so"]',
     "lowering/graph/limits.py": SOURCE,
     "tests/near/test_limits.py": TESTS,
     "tests/near/test_import.py": "import no_such_module",
+    "tests/golden/test_golden.py": GOLDEN,
     "tests/far/test_anything.py": "def test_anything() -> None: pass",
 }
 
@@ -88,16 +97,22 @@ def test_mutants_die_of_the_first_test_that_notices_and_of_none_that_fails_anywa
         f"lowering/graph/limits.py:2:15: constant: 8 → 9: killed by {near}::test_small",  # which never ends
         f"lowering/graph/limits.py:3:16: constant: 8 → 9: killed by {near}::test_small",
         f"lowering/graph/limits.py:3:16: constant: 8 → 7: killed by {near}::test_large",
+        "lowering/graph/limits.py:8:19: constant: 1 → 2: killed by tests/golden/test_golden.py::test_code",
         "lowering/graph/limits.py:8:12: swapped: size - 1 → 1 - size: SURVIVED",
     ):
         assert line in first.splitlines()
-    assert "4 of 8 mutants killed (50.0%)" in first
+    assert "6 of 8 mutants killed (75.0%)\n  2 of them by the corpus of code" in first
     assert f"tests left out, as they fail without a mutant:\n  tests/near/test_import.py\n  {near}::test_that" in first
     assert (checkout / "lowering/graph/limits.py").read_text() == SOURCE
     size = log.stat().st_size
     run.main(["--jobs", "2", "--log", str(log)])
-    assert capsys.readouterr().out == first[first.index("4 of 8") :]
+    assert capsys.readouterr().out == first[first.index("6 of 8") :]
     assert log.stat().st_size == size
+
+
+def test_only_the_tests_that_are_given_run(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run.main(["--tests", "tests/golden/test_golden.py"])
+    assert "2 of 8 mutants killed (25.0%)" in capsys.readouterr().out
 
 
 def test_a_budget_ends_a_run_that_another_one_continues(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
