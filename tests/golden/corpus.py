@@ -28,15 +28,12 @@ from stepwell.ir.errors import StepwellError
 from stepwell.ir.target import TARGET, Target, TargetAttr, target_of
 from stepwell.lowering.pipelines import CPU, GPU, Stage, make_pass
 from stepwell.tests.golden.builder import context
-from stepwell.tests.golden.programs import KINDS, OWN, Program
+from stepwell.tests.golden.programs import CODE, KINDS, OWN, Program
 
 FOLDER = Path(__file__).parent / "digests"
 
 SAME = "."
 """Stands for a stage that changed nothing."""
-
-CODE = "llvm-ir"
-"""The stage after the passes."""
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -56,7 +53,8 @@ TARGETS = {
 def pipeline(program: Program, target: Target) -> tuple[Stage, ...]:
     """The stages from the program's level on."""
     stages = GPU[:-1] if target.is_gpu else CPU
-    return stages[[name for name, _ in stages].index(program.first) :]
+    names = [name for name, _ in stages]
+    return stages[names.index(program.first) if program.first != CODE else len(names) :]
 
 
 def text_of(module: ModuleOp) -> str:

@@ -30,11 +30,16 @@ from stepwell.ir.dtypes import (
 )
 from stepwell.ir.expr import Expr, as_expr, contiguous_strides
 from stepwell.ir.graph.attributes import DataAttr
+from stepwell.tests.golden.blocks import KERNELS, numbered
+from stepwell.tests.golden.blocks import Texts as KernelTexts
 from stepwell.tests.golden.builder import Builder, Sizes, context
 from stepwell.tests.property.programs import rolled_program
 
 Results = Sequence[SSAValue]
 Build = Callable[[Builder], Results]
+
+CODE = "llvm-ir"
+"""The stage after the passes."""
 
 OWN = "own"
 """The machine that the text of a program names."""
@@ -674,6 +679,23 @@ def _parsed(text: str) -> ModuleOp:
     return Parser(context(), text).parse_module()
 
 
+@dataclass(frozen=True)
+class Blocks:
+    """Kernels on blocks of unusual shapes, a module for each element."""
+
+    texts: KernelTexts
+    elements: tuple[str, ...]
+
+    def programs(self, name: str) -> Iterator[Program]:
+        for element, target in product(self.elements, ("avx512", "avx2")):
+            yield Program(f"{name} {element} {target}", partial(self._module, element), target, CODE)
+
+    def _module(self, element: str) -> ModuleOp:
+        return _parsed(numbered(self.texts(element)))
+
+
+BLOCKS = {name: Blocks(*row) for name, row in KERNELS.items()}
+
 FIRST = {"graph-*": "graph", "convert-graph-*": "graph", "loop-*": "fused", "convert-loop-*": "fused"}
 """Names of tests → the stage behind that of their level."""
 
@@ -685,7 +707,7 @@ TEXTS = {
 
 RANDOM = {f"random from {first}": Rolled(range(first, first + 20)) for first in range(0, 160, 20)}
 
-KINDS: dict[str, Mapping[str, Row | Rolled | Texts]] = {
+KINDS: dict[str, Mapping[str, Row | Rolled | Texts | Blocks]] = {
     "functions": FUNCTIONS,
     "operators": OPERATORS,
     "pointwise": POINTWISE,
@@ -696,5 +718,6 @@ KINDS: dict[str, Mapping[str, Row | Rolled | Texts]] = {
     "matrices": MATRICES,
     "random": RANDOM,
     "texts": TEXTS,
+    "blocks": BLOCKS,
 }
 """File → its rows by name."""

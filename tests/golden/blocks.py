@@ -1,0 +1,167 @@
+"""Texts of tile kernels whose blocks have shapes that programs rarely give them: several dims, odd widths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from stepwell.tests.cpu.kernels import block, elementwise_kernel, row_major
+
+Shape = tuple[int, ...]
+Texts = Callable[[str], Iterator[str]]
+"""An element type → kernels on it."""
+
+SHAPES: tuple[Shape, ...] = ((), (1,), (7,), (16,), (100,), (4, 16))
+
+FLOATS, INTEGERS = ("f32", "f64", "bf16", "f16"), ("i8", "i16", "i32", "i64")
+ELEMENTS = (*FLOATS, *INTEGERS, "i1")
+
+
+def moved(element: str, shape: Shape, strides: str, start: str = "3", mask: str = "") -> str:
+    """A kernel that loads a block from a place and stores it at one like that."""
+    type_, buffer, kept = block(element, shape), f"memref<?x{element}>", row_major(shape)
+    return f"""
+    tile.kernel @moved(%m : memref<?xi1>, %x : {buffer}, %o : {buffer}, %s0 : index) grid (1)
+        attributes {{stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]}} {{
+      %mask = tile.load %m[0] strides ({kept}) : memref<?xi1> -> {block("i1", shape)}
+      %y = tile.load %x[0] strides ({kept}) : {buffer} -> {type_}
+      %v = tile.load %x[{start}] strides ({strides}){mask and f"{mask} else %y"} : {buffer} -> {type_}
+      %w = tile.load %x[{start}] strides ({strides}){mask} : {buffer} -> {type_}
+      tile.store %v, %o[{start}] strides ({strides}){mask} : {type_}, {buffer}
+      tile.store %w, %o[0] strides ({kept}){mask} : {type_}, {buffer}
+    }}"""
+
+
+STRIDES: tuple[tuple[Shape, str], ...] = (
+    ((), ""), ((1,), "1"), ((64,), "1"), ((7,), "1"), ((64,), "3"), ((16,), "0"), ((16,), "-1"), ((16,), "s0"),
+    ((8, 16), "16, 1"), ((8, 16), "1, 8"), ((8, 16), "s0, 1"), ((3, 5), "1, 3"), ((4, 16), "0, 1"), ((4, 16), "1, 0"),
+    ((2, 4, 8), "32, 8, 1"),
+)  # fmt: skip
+
+
+def accesses(element: str) -> Iterator[str]:
+    for shape, strides in STRIDES:
+        for mask in ("", " mask %mask"):
+            yield moved(element, shape, strides, mask=mask)
+
+
+def scattered(element: str) -> Iterator[str]:
+    """Places that are computed, and combining stores."""
+    buffer = f"memref<?x{element}>"
+    for shape in SHAPES:
+        type_, places, kept = block(element, shape), block("i64", shape), row_major(shape)
+        for mask in ("", " mask %mask"):
+            for combiner in ("", " add", " mul", " max", " min") if element != "i1" else ("",):
+                yield f"""
+    tile.kernel @scattered(%m : memref<?xi1>, %p : memref<?xi64>, %x : {buffer}, %o : {buffer}) grid (1) {{
+      %mask = tile.load %m[0] strides ({kept}) : memref<?xi1> -> {block("i1", shape)}
+      %places = tile.load %p[0] strides ({kept}) : memref<?xi64> -> {places}
+      %v = tile.gather %x[%places]{mask} : {buffer}, {places}
+      tile.scatter %v, %o[%places]{mask}{combiner} : {type_}, {buffer}, {places}
+      tile.store %v, %o[0] strides ({kept}){mask}{combiner} : {type_}, {buffer}
+    }}"""
+
+
+REDUCED = (((64,), 0), ((1,), 0), ((7,), 0), ((4, 16), 0), ((4, 16), 1), ((2, 4, 8), 1), ((3, 4, 8), 2))
+
+
+def reductions(element: str) -> Iterator[str]:
+    buffer = f"memref<?x{element}>"
+    unsigned = ("maxu", "minu") if element in INTEGERS else ()
+    for shape, dim in REDUCED:
+        kept = shape[:dim] + shape[dim + 1 :]
+        for combiner in ("add", "mul", "max", "min", *unsigned):
+            yield f"""
+    tile.kernel @reduced(%x : {buffer}, %o : {buffer}) grid (1) {{
+      %v = tile.load %x[0] strides ({row_major(shape)}) : {buffer} -> {block(element, shape)}
+      %r = tile.reduce {combiner} %v dim {dim} : {block(element, shape)}
+      tile.store %r, %o[0] strides ({row_major(kept)}) : {block(element, kept)}, {buffer}
+    }}"""
+        for combiner in ("argmax", "argmin"):
+            yield f"""
+    tile.kernel @placed(%x : {buffer}, %o : {buffer}, %p : memref<?xi64>) grid (1) {{
+      %v = tile.load %x[0] strides ({row_major(shape)}) : {buffer} -> {block(element, shape)}
+      %i = tile.iota {dim} : {block("i64", shape)}
+      %r, %at = tile.reduce {combiner} %v, %i dim {dim} : {block(element, shape)}, {block("i64", shape)}
+      tile.store %r, %o[0] strides ({row_major(kept)}) : {block(element, kept)}, {buffer}
+      tile.store %at, %p[0] strides ({row_major(kept)}) : {block("i64", kept)}, memref<?xi64>
+    }}"""
+
+
+ARITHMETIC = {
+    "f": ("addf", "subf", "mulf", "divf", "maximumf", "minimumf", "maxnumf", "minnumf"),
+    "i": (
+        "addi", "subi", "muli", "divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui", "shli",
+        "shrsi", "shrui", "andi", "maxsi", "minui",
+    ),
+}  # fmt: skip
+
+
+def arithmetic(element: str) -> Iterator[str]:
+    for shape in SHAPES:
+        for name in ARITHMETIC["f" if "f" in element else "i"]:
+            yield elementwise_kernel(f"%r = arith.{name} %0, %1 : {{0}}", (element, element), element, shape)
+
+
+CASTS = {
+    ("f", "f"): ("extf", "truncf"),
+    ("f", "i"): ("fptosi", "fptoui"),
+    ("i", "f"): ("sitofp", "uitofp"),
+    ("i", "i"): ("extsi", "extui", "trunci"),
+}
+
+
+def bits(element: str) -> int:
+    return int(element.lstrip("bfi"))
+
+
+def casts(element: str) -> Iterator[str]:
+    for target in ELEMENTS:
+        for name in CASTS["f" if "f" in element else "i", "f" if "f" in target else "i"]:
+            wider = bits(target) - bits(element)
+            if not ("ext" in name and wider <= 0) and not ("trunc" in name and wider >= 0):
+                for shape in SHAPES[2:]:
+                    yield elementwise_kernel(cast(name), (element,), target, shape)
+
+
+def cast(name: str) -> str:
+    return (
+        f"%r = arith.{name} %0 : {{0}} to {{r}}" if "f" in name[-1] else f"%r = tile.convert {name} %0 : {{0}} -> {{r}}"
+    )
+
+
+def rearranged(element: str) -> Iterator[str]:
+    buffer = f"memref<?x{element}>"
+    for shape in ((16, 16), (8, 16), (16, 8), (4, 32), (1, 8), (8, 1), (3, 5)):
+        turned = shape[::-1]
+        yield f"""
+    tile.kernel @turned(%x : {buffer}, %o : {buffer}) grid (1) {{
+      %v = tile.load %x[0] strides ({row_major(shape)}) : {buffer} -> {block(element, shape)}
+      %w = tile.transpose %v : {block(element, shape)} -> {block(element, turned)}
+      tile.store %w, %o[0] strides ({row_major(turned)}) : {block(element, turned)}, {buffer}
+    }}"""
+    for source, dims, target in (
+        ((16,), "1", (4, 16)), ((4,), "0", (4, 16)), ((4, 16), "1, 2", (2, 4, 16)), ((4, 16), "0, 2", (4, 2, 16)),
+        ((2, 4), "0, 1", (2, 4, 16)), ((4,), "1", (2, 4, 8)), ((), "", (4, 16)),
+    ):  # fmt: skip
+        yield f"""
+    tile.kernel @spread(%x : {buffer}, %o : {buffer}) grid (1) {{
+      %v = tile.load %x[0] strides ({row_major(source)}) : {buffer} -> {block(element, source)}
+      %w = tile.broadcast %v dims [{dims}] : {block(element, source)} -> {block(element, target)}
+      tile.store %w, %o[0] strides ({row_major(target)}) : {block(element, target)}, {buffer}
+    }}"""
+
+
+def numbered(texts: Iterator[str]) -> str:
+    """Kernels of one module, which differ in name."""
+    return "\n".join(text.replace("tile.kernel @", f"tile.kernel @k{k}_", 1) for k, text in enumerate(texts))
+
+
+KERNELS: dict[str, tuple[Texts, tuple[str, ...]]] = {
+    "accesses": (accesses, ("f32", "i1", "bf16", "f64", "i8")),
+    "scattered": (scattered, ("f32", "i1", "bf16", "i8", "i64")),
+    "reductions": (reductions, (*FLOATS, *INTEGERS)),
+    "arithmetic": (arithmetic, (*FLOATS, *INTEGERS)),
+    "casts": (casts, ELEMENTS),
+    "rearranged": (rearranged, ("f32", "i1", "bf16", "f64", "i8")),
+}
+"""Kind → its kernels and the elements that they take."""
