@@ -16,10 +16,10 @@ from torch._prims_common import (
     is_non_overlapping_and_dense_or_false,
     suggest_memory_format,
 )
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.backends import mkl
 
 from .aten.registry import overload
+from .stride_arithmetic import are_equal, iterator_strides, ordered_strides, row_major_strides, view_strides
 
 Rule = Callable[[fx.Node], torch.memory_format | tuple[Any, ...] | None]
 """The memory format, or the strides, of a node's (first) result, or of as many as `LEADING` says; None leaves what the
@@ -53,15 +53,8 @@ def _expanded(node: fx.Node) -> tuple[Any, ...] | None:
 
 def _viewed(node: fx.Node) -> tuple[Any, ...] | None:
     """As torch's own arithmetic has it, which Python's repeats, but for the strides of dims of size 1."""
-    x, sizes = _value(node), node.meta["val"].shape
-    if not _is_static(x) or not _is_static(node.meta["val"]) or 1 not in sizes:
-        return None
-    with unset_fake_temporarily():
-        bare = torch.empty_strided(x.shape, x.stride(), device="meta")
-        try:
-            return bare.view(sizes).stride()
-        except RuntimeError:  # a `reshape`, which copies
-            return None
+    sizes = node.meta["val"].shape
+    return view_strides(_value(node), sizes) if _has_unit(sizes) else None
 
 
 def _transformed(node: fx.Node) -> tuple[Any, ...] | None:
@@ -91,11 +84,16 @@ def _outermost_first(strides: Sequence[int], dims: Iterable[int]) -> list[int]:
 def _ordered_strides(sizes: Sequence[int], strides: Sequence[int], last: Sequence[int]) -> tuple[int, ...]:
     """Dense strides for the sizes: the dims ordered by the given strides, but for some that come last."""
     order = [*_outermost_first(strides, (dim for dim in range(len(sizes)) if dim not in last)), *last]
-    found, step = [0] * len(sizes), 1
-    for dim in reversed(order):
-        found[dim] = step
-        step *= sizes[dim]
-    return tuple(found)
+    return ordered_strides(sizes, order[::-1])
+
+
+def _has_unit(sizes: Sequence[Any]) -> bool:
+    return any(type(size) is int and size == 1 for size in sizes)
+
+
+def _is_row_major(x: Tensor) -> bool:
+    """Whether its strides are known to be those of a fresh tensor, also along dims of size 1."""
+    return x.layout == torch.strided and are_equal(x.stride(), row_major_strides(x.shape))
 
 
 def _is_static(x: Tensor) -> bool:
@@ -109,6 +107,15 @@ def _cloned(node: fx.Node) -> tuple[Any, ...] | None:
         return None
     with x.fake_mode:  # type: ignore[attr-defined]
         return x.clone().stride()
+
+
+def _combined(node: fx.Node) -> tuple[Any, ...] | None:
+    """An operator of two operands, one of which may be a number, where a dim of size 1 leaves the order open."""
+    result, operands = node.meta["val"], node.args[:2]
+    tensors = [value for value in map(_meta, operands) if isinstance(value, Tensor) and value.ndim]
+    if not _has_unit(result.shape) or all(map(_is_row_major, tensors)):
+        return None
+    return iterator_strides(tensors, result.shape, has_numbers=len(tensors) < len(operands))
 
 
 def _elementwise(node: fx.Node) -> tuple[Any, ...]:
@@ -153,9 +160,14 @@ RULES: dict[Any, Rule] = {
         "aten._fft_c2r.default": _transformed,
         "aten._fft_r2c.default": _transformed,
         "aten.expand.default": _expanded,
+        "aten.flip.default": _preserved,
+        "aten.floor_divide.default": _combined,
         "aten.hardswish_backward.default": _elementwise,
+        "aten.hardtanh.default": _preserved,
         "aten.hardtanh_backward.default": _elementwise,
+        "aten.heaviside.default": _combined,
         "aten.logit_backward.default": _elementwise,
+        "aten.nan_to_num.default": _preserved,
         "aten.view.default": _viewed,
         "aten.full_like.default": _preserved,
         "aten.native_dropout_backward.default": _preserved,
@@ -184,6 +196,13 @@ def _pointwise(node: fx.Node) -> tuple[Any, ...] | None:
         return tuple(compute_elementwise_output_strides(*(value.expand(result.shape) for value in tensors)))
 
 
+def _binary(node: fx.Node) -> tuple[Any, ...] | None:
+    return _pointwise(node) or _combined(node)
+
+
+_OPERANDS = ["self", "other"]
+"""How the schemas of operators of two operands call them."""
+
 _WIDENED = (torch.bfloat16, torch.float16)
 
 
@@ -194,8 +213,9 @@ def _is_expanded(value: Tensor) -> bool:
 
 
 def _rule_for(target: Any) -> Rule | None:
-    is_pointwise = isinstance(target, OpOverload) and torch.Tag.pointwise in target.tags
-    return RULES.get(target, _pointwise if is_pointwise else None)
+    if target in RULES or not isinstance(target, OpOverload) or torch.Tag.pointwise not in target.tags:
+        return RULES.get(target)
+    return _binary if [argument.name for argument in target._schema.arguments[:2]] == _OPERANDS else _pointwise
 
 
 def correct_strides(gm: fx.GraphModule) -> None:

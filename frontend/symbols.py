@@ -253,8 +253,8 @@ class SymbolTable:
         if constant is not None:
             return const(constant)
         expr = value.node.expr
-        if expr not in self._exprs and not expr.is_Symbol and statically_known_true(value == 1):
-            self._exprs[expr] = ONE  # known by a guard only, but what broadcasts must be seen to be 1
+        if expr not in self._exprs and statically_known_true(value == 1):
+            self._exprs[expr] = ONE  # known by a guard or a check only, but what broadcasts must be seen to be 1
         return self.translate(expr)
 
     def exprs(self, values: Iterable[int | SymInt]) -> tuple[Expr, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, TypeAlias
 
 import pytest
@@ -10,6 +11,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.backends import mkl
 
+from stepwell.frontend.stride_arithmetic import iterator_strides, view_strides
 from stepwell.frontend.strides import correct_strides
 
 Strides: TypeAlias = list[tuple[int, ...]]
@@ -82,3 +84,35 @@ def test_a_view_with_a_dim_of_size_1_has_the_strides_of_torchs_own_arithmetic() 
     graph.output(node)
     correct_strides(fx.GraphModule({}, graph))
     assert node.meta["val"].stride() == torch.empty_strided((1, 2, 4, 1), (4, 4, 1, 4)).view(1, 2, 4).stride()
+
+
+SIZES = [(2, 3), (1, 4), (4, 1), (1, 3, 1), (2, 1, 3), (1, 1, 2), (3, 4, 1, 2)]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_views_are_laid_out_as_by_torch(sizes: tuple[int, ...]) -> None:
+    x = torch.randn(sizes)
+    count, checked = x.numel(), 0
+    for order in itertools.permutations(range(x.ndim)):
+        for wanted in ((count,), (1, count), (count, 1), (1, count, 1), x.shape, x.shape[::-1], (1, *x.shape)):
+            seen = x.permute(order)
+            try:
+                expected = seen.view(wanted).stride()
+            except RuntimeError:
+                assert view_strides(seen, wanted) is None
+            else:
+                assert view_strides(seen, wanted) == expected
+                checked += 1
+    assert checked > 5
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_results_are_laid_out_as_by_torch(sizes: tuple[int, ...]) -> None:
+    x = torch.randn(sizes)
+    for order in itertools.permutations(range(x.ndim)):
+        seen = x.permute(order)
+        assert iterator_strides([seen], seen.shape, has_numbers=True) == (seen + 1).stride()
+        assert iterator_strides([seen], seen.shape, has_numbers=False) == seen.sin().stride()
+        for other in (torch.randn(seen.shape), seen[:1], torch.randn(seen.shape[-1]), seen.clone()):
+            wanted = (seen * other).stride()
+            assert iterator_strides([seen, other], seen.shape, has_numbers=False) == wanted

@@ -48,6 +48,43 @@ CASES: dict[str, tuple[Callable[[Tensor], Any], Callable[[], Tensor]]] = {
 }
 
 
+UNITS: dict[str, Callable[[Tensor], Any]] = {
+    "an operand beside a number": lambda x: [x + 1, x / 2, x > 0, x % 3, 2 - x, x**2],
+    "operands that broadcast": lambda x: [x * torch.ones(x.shape[-1]), x.logical_and(x[:, :1]), x // torch.tensor(2.0)],
+    "operands of one layout": lambda x: [x + x, x * x.sin(), x - x.contiguous()],
+    "copies that keep a layout": lambda x: [x.flip(0), x.clone(), functional.relu6(x), x.nan_to_num()],
+    "views": lambda x: [(x + 1).reshape(-1, 1, x.shape[-1]), x.reshape(x.shape), (x * 2).unsqueeze(1).flatten(0, 1)],
+    "a product of three subscripts": lambda x: torch.einsum("...i,j->j...i", x, torch.ones(1)),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("sizes", [(1, 3), (1, 3, 1), (3, 1, 4)], ids=str)
+@pytest.mark.parametrize("name", UNITS)
+def test_dims_of_size_1_have_eagers_strides(name: str, sizes: tuple[int, ...], dynamic: bool) -> None:
+    """They address nothing, but `stride()` shows them."""
+    torch._dynamo.reset()
+    argument = torch.randn(*sizes).transpose(0, 1)
+    compiled = torch.compile(UNITS[name], backend="stepwell", dynamic=dynamic, options={"strict": True})
+    assert [value.stride() for value in compiled(argument)] == [value.stride() for value in UNITS[name](argument)]
+
+
+def test_a_size_that_is_checked_to_be_1_broadcasts() -> None:
+    def function(x: Tensor) -> list[Tensor]:
+        found = x.nonzero()
+        torch._check(found.shape[0] == 1)
+        return [found, found + 1, found.expand(3, -1), found.squeeze(0)]
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        compiled = torch.compile(function, backend="stepwell", fullgraph=True, options={"strict": True})
+        x = torch.tensor([[0.0, 1.0, 0.0]])
+        found, expected = compiled(x), function(x)
+        assert [value.tolist() for value in found] == [value.tolist() for value in expected]
+        assert [value.stride() for value in found] == [value.stride() for value in expected]
+        with pytest.raises(RuntimeError):
+            compiled(torch.ones(1, 3))
+
+
 def with_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
     """Result and gradient, for a leaf of the same strides."""
     leaf = x.detach().requires_grad_()
