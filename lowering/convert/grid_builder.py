@@ -287,11 +287,13 @@ class GridBuilder(BlockBuilder):
         return [own.get(axis, ZERO) for axis in axes]
 
     def _write(self, op: loop.WriteOp) -> None:
+        """Stores a block. Lanes along a dim that the layout of the tensor repeats store one value in one place."""
         buffer, address = self.place(op.target, op.indices, op.map.results)
         combiner = None if op.combiner is None else op.combiner.data
         value = self.values[op.value]
         axes = merged([address.axes, self.axes.get(value, ()), tuple(run.axis for run in self.active)])
-        if combiner is None and any(axis.width > 1 and axis not in address.axes for axis in axes):
+        named = {*address.axes, *(self.runs[index].axis for index in op.indices if index in self.runs)}
+        if combiner is None and any(axis.width > 1 and axis not in named for axis in axes):
             raise LoweringError("loop.write", expected="a place for each lane", got="one place for several lanes")
         mask, value = self.mask_of(axes), self.lift(value, axes)
         if address.offsets is not None and axes:

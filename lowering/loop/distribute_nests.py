@@ -6,24 +6,25 @@ Where it is not, or where the nests share too few programs, each becomes a kerne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...ir import loop
 from ...ir.expr import dim
 from ...ir.loop.ops import INDEX, extents_attr
 from ...ir.target import Target, target_of
-from ..analysis.accesses import all_ops
+from ..analysis.accesses import all_ops, index_operands, set_access
 from ..analysis.kernels import functions_with_kernels
 from ..analysis.remaking import can_remake, writers_of
+from ..analysis.sizes import Sizes
 from ..schedule.grid_plan import GridPlanner
 from ..schedule.model import KernelModel, nests_of
 from .moves import detach, erase
-from .split_phases import PhaseSplitter, phases_of
+from .split_phases import REMADE, PhaseSplitter, phases_of
 
 LEAST_WORK = 1 << 16
 """Scalar operations of a program below which it does not pay to have more programs."""
@@ -43,27 +44,44 @@ class Distributor:
         Says whether it fired.
         """
         block = self.kernel.block
+        apart = self.apart()
         nests = nests_of(block)
         if len(nests) > 1:
-            return self.split()
+            return self.split(apart)
+        if apart:
+            return self.part(apart)
         nest = nests[0] if nests else None
         if not isinstance(nest, loop.ParallelOp) or nest is not block.last_op or len(phases_of(nest.block)) < 2:
             return False
-        if self.remakes_all() and not self.lacks_programs():
+        if not self.lacks_programs():
             return False
-        self.distribute(nest)
-        return self.split()
+        self.distribute(nest, apart)
+        return self.split(apart)
 
-    def split(self) -> bool:
+    def split(self, apart: Collection[loop.ReadOp]) -> bool:
         """Makes kernels of the nests that stand side by side now."""
         before = self.kernel.parent
-        PhaseSplitter(self.kernel).run()
+        PhaseSplitter(self.kernel, apart).run()
         return before is not self.kernel.parent
 
-    def remakes_all(self) -> bool:
+    def apart(self) -> list[loop.ReadOp]:
+        """The reads of what the kernel writes that cannot be made again."""
         writers = writers_of(self.kernel)
         reads = [op for op in all_ops(self.kernel.block) if isinstance(op, loop.ReadOp) and op.source in writers]
-        return all(can_remake(read, writers[read.source]) for read in reads)
+        return [read for read in reads if not can_remake(read, writers[read.source])]
+
+    def part(self, apart: Collection[loop.ReadOp]) -> bool:
+        """Distributes the nest around a read that must stand apart from a write, or the kernel if there is none."""
+        writers = writers_of(self.kernel)
+        for read in apart:
+            nest = nest_around([read, *writers[read.source]])
+            if nest is None:
+                return self.split(apart)
+            if not isinstance(nest, loop.ForOp) and len(phases_of(nest.block, apart)) > 1:
+                self.distribute(nest, apart)
+                self.split(self.apart())
+                return True
+        return False
 
     def lacks_programs(self) -> bool:
         """Whether more programs would pay for the scalars that then go through memory."""
@@ -75,96 +93,91 @@ class Distributor:
 
     # -- distribution --------------------------------------------------------------------------------
 
-    def distribute(self, nest: loop.ParallelOp) -> None:
-        """`parallel (i) { a  b }  →  parallel (i) { a }  parallel (i) { b }`, with what they share in locals."""
+    def distribute(self, nest: loop.NestOp, apart: Collection[loop.ReadOp]) -> None:
+        """`nest (i) { a  b }  →  parallel (i) { a }  nest (i) { b }`, with what they share in locals."""
         for local in [op for op in nest.block.ops if isinstance(op, loop.LocalOp)]:
             self.widen(local, nest)
-        phases = phases_of(nest.block)
+        phases = phases_of(nest.block, apart)
         number = {op: k for k, phase in enumerate(phases) for op in phase}
-        made = [loop.ParallelOp.make(nest.sizes) for _ in phases]
-        for k, phase in enumerate(phases):
-            for op in phase:
-                self.share(op, k, number, nest, made)
-        for phase, part in zip(phases, made, strict=True):
-            self.move(phase, nest, part)
-        erase(nest)
-        for part in made:
-            flatten(part)
+        for op in reversed([op for phase in phases for op in phase]):
+            self.share(op, nest, phases, number)
+        made = [self.move(phase, nest) for phase in phases[:-1]]
+        for part in [*made, nest]:
+            if isinstance(part, loop.ParallelOp):
+                flatten(part)
 
-    def widen(self, local: loop.LocalOp, nest: loop.ParallelOp) -> None:
+    def widen(self, local: loop.LocalOp, nest: loop.NestOp) -> None:
         """Gives a local a row for each index of the nest, before the nest."""
         wide = loop.LocalOp.make(local.buffer.type.element_type, [*nest.sizes, *local.sizes])
         assert nest.parent is not None
         nest.parent.insert_op_before(wide, nest)
-        places = [dim(k) for k in range(nest.rank)]
+        sizes = Sizes.at(wide)
         for use in list(local.buffer.uses):
             op = use.operation
             assert isinstance(op, loop.ReadOp | loop.WriteOp)
-            indices = [*nest.indices, *op.indices]
-            access = [
-                *places,
-                *(
-                    expr.substitute_dims([dim(nest.rank + k) for k in range(len(op.indices))])
-                    for expr in op.map.results
-                ),
-            ]
-            replaced: Operation
-            if isinstance(op, loop.ReadOp):
-                replaced = loop.ReadOp.make(wide.buffer, indices, access, op.guard, op.other)
-                op.result.replace_all_uses_with(replaced.results[0])
-            else:
-                combiner = None if op.combiner is None else op.combiner.data
-                replaced = loop.WriteOp.make(op.value, wide.buffer, indices, access, combiner)
-            replaced.location = op.location
-            assert op.parent is not None
-            op.parent.insert_op_before(replaced, op)
-            erase(op)
+            inner = [expr.substitute_dims([dim(nest.rank + k) for k in range(op.map.rank)]) for expr in op.map.results]
+            set_access(op, [*nest.indices, *index_operands(op)], [*map(dim, range(nest.rank)), *inner], sizes)
+        local.buffer.replace_all_uses_with(wide.buffer)
         erase(local)
 
     def share(
-        self,
-        op: Operation,
-        phase: int,
-        number: dict[Operation, int],
-        nest: loop.ParallelOp,
-        made: Sequence[loop.ParallelOp],
+        self, op: Operation, nest: loop.NestOp, phases: list[list[Operation]], number: dict[Operation, int]
     ) -> None:
-        """Hands results that later phases use on, by way of a local with an element for each index of the nest."""
+        """Hands results on to later phases: by way of a local with an element for each index of the nest, or made
+        once more. Goes from the last op to the first, so that what is made once more finds its operands."""
         for result in op.results:
-            users = {number[top(use.operation, nest)] for use in result.uses} - {phase}
+            users = {number[top(use.operation, nest)] for use in result.uses} - {number[op]}
             if not users:
                 continue
-            shared = loop.LocalOp.make(result.type, nest.sizes)
-            assert nest.parent is not None
-            nest.parent.insert_op_before(shared, nest)
-            places = [dim(k) for k in range(nest.rank)]
-            for later in sorted(users):
-                read = loop.ReadOp.make(shared.buffer, list(nest.indices), places)
-                made[later].block.add_op(read)
+            shared = None if isinstance(op, REMADE) else self.keep(result, nest, phases[number[op]], number)
+            for later in users:
+                again = op.clone() if shared is None else self.read(shared, nest)
+                nest.block.insert_op_before(again, phases[later][0])
+                phases[later].insert(0, again)
+                number[again] = later
                 for use in list(result.uses):
                     if number[top(use.operation, nest)] == later:
-                        use.operation.operands[use.index] = read.result
-            write = loop.WriteOp.make(result, shared.buffer, list(nest.indices), places)
-            assert op.parent is not None
-            op.parent.insert_op_after(write, op)
-            number[write] = phase
+                        use.operation.operands[use.index] = again.results[0]
 
-    def move(self, phase: Sequence[Operation], nest: loop.ParallelOp, part: loop.ParallelOp) -> None:
-        """Moves the ops of a phase, and what shares their results, to a nest of their own."""
+    def keep(
+        self, result: SSAValue, nest: loop.NestOp, phase: list[Operation], number: dict[Operation, int]
+    ) -> loop.LocalOp:
+        """A local before the nest in which the nest leaves a value."""
+        op = result.owner
+        assert isinstance(op, Operation)
+        assert nest.parent is not None
+        shared = loop.LocalOp.make(result.type, nest.sizes)
+        nest.parent.insert_op_before(shared, nest)
+        write = loop.WriteOp.make(result, shared.buffer, list(nest.indices), [*map(dim, range(nest.rank))])
+        nest.block.insert_op_after(write, op)
+        phase.insert(phase.index(op) + 1, write)
+        number[write] = number[op]
+        return shared
+
+    def read(self, shared: loop.LocalOp, nest: loop.NestOp) -> loop.ReadOp:
+        return loop.ReadOp.make(shared.buffer, list(nest.indices), [*map(dim, range(nest.rank))])
+
+    def move(self, phase: Sequence[Operation], nest: loop.NestOp) -> loop.ParallelOp:
+        """Moves the ops of a phase to a nest of their own, before the one that they stood in."""
+        part = loop.ParallelOp.make(nest.sizes)
         for op in phase:
-            following = op.next_op
             detach(op)
             part.block.add_op(op)
-            while isinstance(following, loop.WriteOp) and following not in phase and following.value in op.results:
-                write, following = following, following.next_op
-                detach(write)
-                part.block.add_op(write)
         for old, new in zip(nest.indices, part.indices, strict=True):
             for use in list(old.uses):
                 if part.is_ancestor(use.operation):
                     use.operation.operands[use.index] = new
         assert nest.parent is not None
         nest.parent.insert_op_before(part, nest)
+        return part
+
+
+def nest_around(ops: Sequence[Operation]) -> loop.NestOp | None:
+    """The innermost nest that holds all the ops."""
+    nest = ops[0].parent_op()
+    while isinstance(nest, loop.NestOp) and not all(nest.is_ancestor(op) for op in ops):
+        nest = nest.parent_op()
+    return nest if isinstance(nest, loop.NestOp) else None
 
 
 def top(op: Operation, nest: loop.NestOp) -> Operation:

@@ -45,11 +45,22 @@ class Simplifier:
         self.run(op.block)
         if is_unused(op) and not any(isinstance(inner, loop.WriteOp | loop.AssertOp) for inner in all_ops(op.block)):
             erase(op)
-        elif not isinstance(op, loop.ForOp):
+        elif isinstance(op, loop.ForOp):
+            self.run_once(op)
+        else:
             self.drop_unit_dims(op)
             self.flatten(op)
             if not op.rank:
                 dissolve(op)
+
+    def run_once(self, op: loop.ForOp) -> None:
+        """`for (i) to (1) carry (c = a) { b(i, c) }  →  b(0, a)`."""
+        if op.sizes[0] != ONE:
+            return
+        replace_indices({op.indices[0]: ZERO}, [], self.sizes)
+        for carried, init in zip(op.carried, op.inits, strict=True):
+            carried.replace_all_uses_with(init)
+        dissolve(op)
 
     def drop_unit_dims(self, op: loop.NestOp) -> None:
         """`nest (i) to (1) { b(i) }  →  nest () { b(0) }`."""
@@ -98,7 +109,7 @@ class Simplifier:
 
 
 def dissolve(op: loop.NestOp) -> None:
-    """`nest () { b }  →  b`."""
+    """`nest { b }  →  b` for a nest that runs its body once and whose indices nothing uses."""
     block = op.parent
     assert block is not None
     values: list[SSAValue] = []

@@ -7,7 +7,7 @@ only clears and reads what its rows collect stays whole: its programs collect ap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -30,19 +30,30 @@ REMADE = (arith.ConstantOp, loop.IndexOp, arith.IndexCastOp)
 """Ops that are copied to where their result is needed; an index cannot lie in memory."""
 
 
-def phases_of(block: Block) -> list[list[Operation]]:
-    """The ops of a kernel, cut before each nest but the first and behind each parallel one."""
+def phases_of(block: Block, apart: Collection[loop.ReadOp] = ()) -> list[list[Operation]]:
+    """The ops of a kernel, cut before each nest but the first, behind each parallel one, and between a read of `apart`
+    and what writes there."""
     phases: list[list[Operation]] = [[]]
     nest: Operation | None = None
     for op in block.ops:
         starts = isinstance(op, loop.NestOp) if nest is not None else False
-        if starts or isinstance(nest, loop.ParallelOp):
+        if starts or isinstance(nest, loop.ParallelOp) or reads_of_phase(op, phases[-1], apart):
             phases.append([])
             nest = None
         phases[-1].append(op)
         if isinstance(op, loop.NestOp):
             nest = op
     return phases
+
+
+def reads_of_phase(op: Operation, phase: Sequence[Operation], apart: Collection[loop.ReadOp]) -> bool:
+    """Whether an op is or holds one of the reads, of what ops of a phase write."""
+    sources = (
+        {inner.source for inner in op.walk() if inner in apart and isinstance(inner, loop.ReadOp)} if apart else ()
+    )
+    return bool(sources) and any(
+        isinstance(inner, loop.WriteOp) and inner.target in sources for earlier in phase for inner in earlier.walk()
+    )
 
 
 def operands_of(ops: Sequence[Operation]) -> Iterator[tuple[Operation, int, SSAValue]]:
@@ -65,9 +76,9 @@ class Phase:
 class PhaseSplitter:
     """Splits one kernel."""
 
-    def __init__(self, kernel: loop.KernelOp):
+    def __init__(self, kernel: loop.KernelOp, apart: Collection[loop.ReadOp] = ()):
         self.kernel = kernel
-        self.phases = [Phase(ops) for ops in phases_of(kernel.block)]
+        self.phases = [Phase(ops) for ops in phases_of(kernel.block, apart)]
         self.number = {op: number for number, phase in enumerate(self.phases) for op in phase.ops}
         self.tensors: dict[SSAValue, SSAValue] = {}  # what buffers and scalars of the kernel hold so far
         self.types: dict[SSAValue, Attribute] = dict(zip(kernel.block.args, kernel.result_types, strict=True))

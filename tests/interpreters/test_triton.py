@@ -306,3 +306,34 @@ def test_half_of_one_more_than_tanh_loses_nothing_by_cancellation() -> None:
     x[:4] = torch.tensor([torch.nan, torch.inf, -torch.inf, 1e30])
     (found,) = run(module, x)
     assert_same(found, torch.sigmoid(2 * x.double()).float(), rtol=1e-5)
+
+
+def test_a_result_whose_layout_repeats_elements() -> None:
+    """As attention wants its mask: the lanes along the repeated dim store one value in one place."""
+    layout = "tensor<2x3x7x7xf32, #stepwell.layout<(2, 3, 7, 7), (56, 0, 8, 1)>>"
+    text = f"""
+func.func @main(%x: tensor<2x1x7x7xf32>) -> {layout} {{
+  %b = graph.broadcast %x : (tensor<2x1x7x7xf32>) -> tensor<2x3x7x7xf32, #stepwell.layout<(2, 3, 7, 7), (49, 0, 7, 1)>>
+  %y = graph.copy %b : (tensor<2x3x7x7xf32, #stepwell.layout<(2, 3, 7, 7), (49, 0, 7, 1)>>) -> {layout}
+  func.return %y : {layout}
+}}
+"""
+    x = torch.randn(2, 1, 7, 7)
+    (found,) = run(lowered(text, "convert-graph-to-loop", *TO_TRITON), x, extern=eager_extern)
+    assert_same(found, x.expand(2, 3, 7, 7))
+
+
+def test_a_store_of_several_values_in_one_place_is_refused() -> None:
+    text = """
+func.func @main(%x: tensor<64x64xf32>) -> tensor<64xf32> {
+  %y = loop.kernel "last" outs(%o : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%i, %j) to (64, 64) {
+      %v = loop.read %x[%i, %j] : tensor<64x64xf32>
+      loop.write %v, %o[%i] : memref<64xf32>
+    }
+  }
+  func.return %y : tensor<64xf32>
+}
+"""
+    with pytest.raises(LoweringError, match=r"loop.write: expected a place for each lane"):
+        lowered(text, *TO_TRITON)

@@ -16,7 +16,7 @@ from stepwell.tests.property.programs import Program, programs
 
 PASSES = [name for stage, names in GPU if stage != "host" for name in names]
 
-REFUSED = ("a combiner that GPUs have", "reads of what the kernel writes")
+REFUSED = ("a combiner that GPUs have",)
 """What kernels of GPUs cannot do: such graphs run eagerly."""
 
 

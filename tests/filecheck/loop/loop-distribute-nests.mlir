@@ -65,6 +65,70 @@ func.func @few_rows(%x: tensor<1x1048576xf32>) -> tensor<1x1048576xf32> {
 
 // -----
 
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// What a sequential loop leaves is read by scalar code behind it: no lane could compute one step alone.
+// CHECK-LABEL: @behind_a_loop
+// CHECK: [[ALL:%\w+]] = loop.kernel "scan" outs
+// CHECK: loop.for
+// CHECK: [[LAST:%\w+]] = loop.kernel "scan" outs([[OUT:%\w+]]: memref<64xf32>)
+// CHECK-NEXT: loop.parallel ([[I:%\w+]]) to (64) {
+// CHECK-NEXT: [[V:%\w+]] = loop.read [[ALL]][[[I]], 2]
+// CHECK-NEXT: loop.write [[V]], [[OUT]][[[I]]]
+func.func @behind_a_loop(%x: tensor<64x4xf32>) -> tensor<64xf32> {
+  %y = loop.kernel "scan" outs(%o : memref<64xf32>) -> tensor<64xf32> {
+    %zero = arith.constant 0.0 : f32
+    loop.parallel (%i) to (64) {
+      %row = loop.local (4) : memref<4xf32>
+      %s = loop.for (%j) to (4) carry (%c = %zero : f32) {
+        %v = loop.read %x[%i, %j] : tensor<64x4xf32>
+        %n = arith.addf %c, %v : f32
+        loop.write %n, %row[%j] : memref<4xf32>
+        loop.yield %n : f32
+      }
+      %l = loop.read %row[2] : memref<4xf32>
+      loop.write %l, %o[%i] : memref<64xf32>
+    }
+  }
+  func.return %y : tensor<64xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// A reduction that reads elsewhere what a nest inside of it writes: the nest goes before it, with a result for each of
+// its steps.
+// CHECK-LABEL: @inside_a_reduction
+// CHECK: [[ROWS:%\w+]], [[SUMS:%\w+]] = loop.kernel "pool" outs([[R:%\w+]]: memref<8xf32>, [[S:%\w+]]: memref<2xf32>)
+// CHECK: loop.parallel ([[I:%\w+]]) to (2) {
+// CHECK-NEXT: [[SUM:%\w+]] = loop.reduce ([[J:%\w+]]) to (4) [add] -> f32 {
+// CHECK: loop.write [[SUM]], [[S]][[[I]]]
+// CHECK: loop.kernel "pool" outs
+// CHECK: loop.reduce ([[I:%\w+]]) to (2) [max] -> f32 {
+// CHECK-NEXT: [[READ:%\w+]] = loop.read [[SUMS]][[[I]]]
+// CHECK-NEXT: loop.read [[ROWS]][[[I]] * 4 + 3]
+// CHECK: loop.yield [[READ]] : f32
+func.func @inside_a_reduction(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<2xf32>, tensor<f32>) {
+  %a, %b, %c = loop.kernel "pool" outs(%o : memref<8xf32>, %p : memref<2xf32>, %q : memref<f32>) -> tensor<8xf32>, tensor<2xf32>, tensor<f32> {
+    %m = loop.reduce (%i) to (2) [max] -> f32 {
+      %s = loop.reduce (%j) to (4) [add] -> f32 {
+        %v = loop.read %x[%i * 4 + %j] : tensor<8xf32>
+        %e = math.exp %v : f32
+        loop.write %e, %o[%i * 4 + %j] : memref<8xf32>
+        loop.yield %e : f32
+      }
+      %l = loop.read %o[%i * 4 + 3] : memref<8xf32>
+      loop.write %l, %p[%i] : memref<2xf32>
+      loop.yield %s : f32
+    }
+    loop.write %m, %q[] : memref<f32>
+  }
+  func.return %a, %b, %c : tensor<8xf32>, tensor<2xf32>, tensor<f32>
+}
+}
+
+// -----
+
 module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
 // CHECK-LABEL: @no_distribution_when_rows_stay_in_registers
 // CHECK-COUNT-1: loop.kernel

@@ -187,3 +187,41 @@ func.func @no_drop_when_a_result_is_another_tensor_updated(%x: tensor<8xf32>) ->
   }
   func.return %y : tensor<8xf32>
 }
+
+// CHECK-LABEL: @loops_of_one_iteration
+// CHECK: loop.parallel (%i) to (8)
+// CHECK-NEXT: %v = loop.read %x[%i, 0]
+// CHECK-NEXT: [[NEXT:%\w+]] = arith.mulf %one, %v
+// CHECK-NEXT: loop.write [[NEXT]], %{{\w+}}[%i, 0]
+// CHECK-NEXT: loop.write [[NEXT]], %{{\w+}}[%i]
+// CHECK-NOT: loop.for
+func.func @loops_of_one_iteration(%x: tensor<8x1xf32>) -> (tensor<8x1xf32>, tensor<8xf32>) {
+  %y, %z = loop.kernel "scan" outs(%o : memref<8x1xf32>, %p : memref<8xf32>) -> tensor<8x1xf32>, tensor<8xf32> {
+    %one = arith.constant 1.0 : f32
+    loop.parallel (%i) to (8) {
+      %last = loop.for (%j) to (1) carry (%c = %one : f32) {
+        %v = loop.read %x[%i, %j] : tensor<8x1xf32>
+        %n = arith.mulf %c, %v : f32
+        loop.write %n, %o[%i, %j] : memref<8x1xf32>
+        loop.yield %n : f32
+      }
+      loop.write %last, %p[%i] : memref<8xf32>
+    }
+  }
+  func.return %y, %z : tensor<8x1xf32>, tensor<8xf32>
+}
+
+// CHECK-LABEL: @no_dissolving_when_a_loop_goes_round_twice
+// CHECK: loop.for
+func.func @no_dissolving_when_a_loop_goes_round_twice(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = loop.kernel "scan" outs(%o : memref<2xf32>) -> tensor<2xf32> {
+    %one = arith.constant 1.0 : f32
+    %last = loop.for (%j) to (2) carry (%c = %one : f32) {
+      %v = loop.read %x[%j] : tensor<2xf32>
+      %n = arith.mulf %c, %v : f32
+      loop.write %n, %o[%j] : memref<2xf32>
+      loop.yield %n : f32
+    }
+  }
+  func.return %y : tensor<2xf32>
+}
