@@ -970,7 +970,8 @@ class InlineAsmOp(IRDLOperation):
 class DotOp(IRDLOperation):
     """
     The product of two blocks, added to a third. `inputPrecision` says how f32 operands are multiplied: 0 tf32,
-    1 tf32x3, 2 ieee, 3 bf16x3, 4 bf16x6.
+    1 tf32x3, 2 ieee, 3 bf16x3, 4 bf16x6. Where `maxNumImpreciseAcc` is not 0, Triton leaves an addition that follows
+    out of the product.
 
     ```mlir
     %d = "tt.dot"(%a, %b, %c) <{inputPrecision = 2 : i32, maxNumImpreciseAcc = 0 : i32}> : (tensor<64x32xf32>, tensor<32x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
@@ -989,10 +990,10 @@ class DotOp(IRDLOperation):
     traits = traits_def(Pure())
 
     @staticmethod
-    def make(a: SSAValue, b: SSAValue, c: SSAValue, precision: int = 2) -> DotOp:
+    def make(a: SSAValue, b: SSAValue, c: SSAValue, precision: int = 2, most: int = 0) -> DotOp:
         return DotOp.create(
             operands=[a, b, c],
-            properties={"inputPrecision": _integer(precision), "maxNumImpreciseAcc": _integer(0)},
+            properties={"inputPrecision": _integer(precision), "maxNumImpreciseAcc": _integer(most)},
             result_types=[c.type],
         )
 

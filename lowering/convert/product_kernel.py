@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation, SSAValue
 
@@ -18,7 +19,7 @@ from ...ir.errors import LoweringError
 from ...ir.expr import ZERO, Expr, ceildiv, const, delinearize, dim, floordiv, minimum, mod
 from ...ir.product_schedule import ProductSchedule
 from ...ir.target import Target
-from ...ir.tile.ops import DESCRIPTORS, INDEX
+from ...ir.tile.ops import DESCRIPTORS, INDEX, element_of
 from ..analysis.contractions import Contraction
 from ..schedule.product_plan import GROUP, Array, ProductPlan, array_of, plan_product
 from .grid_builder import Axis, GridBuilder, Run
@@ -127,7 +128,8 @@ class ProductNests(GridNests):
     # -- sums ------------------------------------------------------------------------------------
 
     def sum(self) -> SSAValue:
-        """The tile of products, in f32."""
+        """The tile of products, in f32. Factors of f32 are summed up step by step from zero, so that no chain of
+        additions is long: matrix units, which multiply others, round their sums less often than lanes do."""
         builder, schedule = self.builder, self.product.schedule
         zero = builder.constant(0.0, FLOAT32)
         start = builder.add(tile.BroadcastOp.make(zero, [schedule.rows, schedule.columns], ()))
@@ -139,7 +141,11 @@ class ProductNests(GridNests):
             row, column = (self.contraction.nest.indices[k] for k in (self.product.row, self.product.column))
             lhs = self.factor(self.contraction.lhs, row, self.contraction.depth, schedule.rows, schedule.depth)
             rhs = self.factor(self.contraction.rhs, self.contraction.depth, column, schedule.depth, schedule.columns)
-            builder.append(tile.YieldOp.make([builder.add(tile.DotOp.make(lhs, rhs, made.carried[0]))]))
+            if element_of(lhs.type) == FLOAT32:
+                total = builder.binary(arith.AddfOp, made.carried[0], builder.add(tile.DotOp.make(lhs, rhs, start)))
+            else:
+                total = builder.add(tile.DotOp.make(lhs, rhs, made.carried[0]))
+            builder.append(tile.YieldOp.make([total]))
         return made.results[0]
 
     def factor(self, read: loop.ReadOp, first: SSAValue, second: SSAValue, rows: int, columns: int) -> SSAValue:

@@ -12,6 +12,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Operation, SSAValue
 
 from ...ir import tile, tt
+from ...ir.dtypes import FLOAT32
 from ...ir.expr import ONE, ZERO, Expr, linearize
 from ...ir.tile.ops import element_of, shape_of
 from .tt_builder import TritonBuilder
@@ -145,7 +146,9 @@ def within(b: ProductBuilder, place: SSAValue, size: Expr, position: int, shape:
 
 
 def _emit_dot(b: ProductBuilder, op: tile.DotOp) -> None:
-    b.values[op.result] = b.add(tt.DotOp.make(b.values[op.lhs], b.values[op.rhs], b.values[op.addend]))
+    """Sums of f32 are apart from what is added to them, which Triton respects where a dot has a limit of this kind."""
+    apart = shape_of(op.lhs.type)[1] if element_of(op.lhs.type) == FLOAT32 else 0
+    b.values[op.result] = b.add(tt.DotOp.make(b.values[op.lhs], b.values[op.rhs], b.values[op.addend], most=apart))
 
 
 def _emit_halves(b: ProductBuilder, op: tile.HalvesOp) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from xdsl.parser import Parser
 
-from stepwell.backends.triton.compiler import compile_kernels
+from stepwell.backends.triton.compiler import compile_kernels, ptx
 from stepwell.ir import loop, tt
 from stepwell.ir.product_schedule import PRODUCT, ProductAttr, ProductSchedule
 from stepwell.tests.interpreters.lowered_triton import TO_TRITON, context, lower
@@ -53,3 +53,25 @@ def test_a_product_and_what_follows_it(name: str, tmp_path: Path) -> None:
     assert not re.findall(r"\bF2F\b", code), "the product is rounded before it is added to"
     assert bool(re.findall(r"\bUTMALDG\b", code)) == SCHEDULES[name].descriptors
     assert bool(re.findall(r"\bLDGSTS\b", code)) != SCHEDULES[name].descriptors
+
+
+EXACT = """
+func.func @main(%x: tensor<100x256xf32>, %y: tensor<256x72xf32>) -> tensor<100x72xf32> {
+  %m = graph.matmul %x, %y : (tensor<100x256xf32>, tensor<256x72xf32>) -> tensor<100x72xf32>
+  func.return %m : tensor<100x72xf32>
+}
+"""
+
+
+def test_each_step_of_a_product_of_f32_is_summed_up_apart() -> None:
+    """Triton would have the additions of steps become one chain, which rounds more often."""
+    module = Parser(context(), EXACT).parse_module()
+    lower(module, *FUSED)
+    (kernel,) = [op for op in module.walk() if isinstance(op, loop.KernelOp)]
+    kernel.attributes[PRODUCT] = ProductAttr(ProductSchedule(32, 32, 32, warps=4, stages=3))
+    lower(module, *TO_TRITON)
+    (function,) = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
+    code = ptx(job(function))
+    results = 32 * 32 // (32 * 4)
+    assert len(re.findall(r"\bfma\.rn\.f32\b", code)) == 32 * results
+    assert len(re.findall(r"\badd\.rn\.f32\b", code)) == results

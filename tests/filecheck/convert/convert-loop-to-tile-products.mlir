@@ -102,3 +102,28 @@ func.func @main(%x: tensor<3x128x64xbf16>, %y: tensor<3x64x128xbf16>) -> tensor<
   func.return %z : tensor<3x128x128xbf16>
 }
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// Lanes round each sum of f32: every step begins with zero, so that no chain of additions is as long as the product.
+// CHECK-LABEL: tile.kernel @exact_0
+// CHECK: [[ZERO:%\w+]] = tile.broadcast %{{.*}} : f32 -> vector<32x32xf32>
+// CHECK: tile.for %{{.*}} carry ([[ACC:%\w+]] =
+// CHECK: [[DOT:%\w+]] = tile.dot %{{.*}}, %{{.*}}, [[ZERO]] : vector<32x32xf32>, vector<32x32xf32>, vector<32x32xf32>
+// CHECK-NEXT: arith.addf [[ACC]], [[DOT]]
+func.func @main(%x: tensor<64x256xf32>, %y: tensor<256x64xf32>) -> tensor<64x64xf32> {
+  %z = loop.kernel "exact" outs(%o : memref<64x64xf32>) -> tensor<64x64xf32> attributes {stepwell.product = #stepwell.product<32, 32, 32, warps = 4, stages = 3>} {
+    loop.parallel (%i, %j) to (64, 64) {
+      %s = loop.reduce (%k) to (256) [add] -> f32 {
+        %a = loop.read %x[%i, %k] : tensor<64x256xf32>
+        %b = loop.read %y[%k, %j] : tensor<256x64xf32>
+        %p = arith.mulf %a, %b : f32
+        loop.yield %p : f32
+      }
+      loop.write %s, %o[%i, %j] : memref<64x64xf32>
+    }
+  }
+  func.return %z : tensor<64x64xf32>
+}
+}
