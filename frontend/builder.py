@@ -349,12 +349,24 @@ class GraphBuilder:
         assert type_ is not None
         return sizes_of(type_)
 
-    def operand_offset(self) -> Expr:
-        """Where in its storage, in elements, the op's first operand begins in eager."""
+    @property
+    def _operand(self) -> torch.Tensor:
+        """torch's fake of the op's first operand."""
         assert self.node is not None
         operand = self.node.args[0]
         assert isinstance(operand, fx.Node)
-        return self.symbols.expr(operand.meta["val"].storage_offset())
+        fake = operand.meta["val"]
+        assert isinstance(fake, torch.Tensor)
+        return fake
+
+    @property
+    def is_on_cpu(self) -> bool:
+        """Whether eager runs the op on the CPU, where it may add up in wider types than on a GPU."""
+        return self._operand.device.type == "cpu"
+
+    def operand_offset(self) -> Expr:
+        """Where in its storage, in elements, the op's first operand begins in eager."""
+        return self.symbols.expr(self._operand.storage_offset())
 
     def begin(self, node: fx.Node, results: tuple[Attribute | None, ...], location: LocationAttr) -> None:
         """Starts the import of one ATen op, whose results have these types."""

@@ -65,7 +65,8 @@ def decomposition_table(fallback_random: bool = False) -> dict[Any, Callable[...
     taken = {target: _of_elements(rule) for target, rule in found.items() if _is_taken_apart(target)}
     padded = {target: _like_operand(taken[target]) for target in _PADDED}
     spaced = {target: _of_floats(rule) for target, rule in taken.items() if target in _LINSPACES}
-    return taken | padded | spaced | {torch.ops.aten._unique.default: _unique}
+    dropped = {target: _of_probabilities(rule) for target, rule in taken.items() if target in _DROPOUTS}
+    return taken | padded | spaced | dropped | {torch.ops.aten._unique.default: _unique}
 
 
 def _is_taken_apart(target: Any) -> bool:
@@ -92,6 +93,7 @@ def _unique(self: Tensor, sorted: bool = True, return_inverse: bool = False) -> 
 
 
 _LINSPACES = [getattr(torch.ops.aten.linspace, name) for name in torch.ops.aten.linspace.overloads()]
+_DROPOUTS = (torch.ops.aten.native_dropout.default,)
 _PADDED = (torch.ops.aten.replication_pad2d.default, torch.ops.aten.replication_pad3d.default)
 
 
@@ -115,5 +117,15 @@ def _of_floats(rule: Decomposition) -> Decomposition:
     def decomposed(*args: Any, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
         exact = dtype is not None and not (dtype.is_floating_point or dtype.is_complex)
         return NotImplemented if exact else rule(*args, dtype=dtype, **kwargs)
+
+    return decomposed
+
+
+def _of_probabilities(rule: Decomposition) -> Decomposition:
+    """The rule for probabilities from 0 to 1. Others stay whole, for eager to refuse."""
+
+    @wraps(rule)
+    def decomposed(self: Tensor, p: float, train: bool | None) -> Any:
+        return rule(self, p, train) if 0 <= p <= 1 else NotImplemented
 
     return decomposed

@@ -25,7 +25,7 @@ from ..frontend.symbols import SizeSource
 from ..ir import host
 from ..ir.definitions import definitions_of
 from ..ir.dtypes import dtype_name, is_integer, is_native
-from ..ir.expr import ZERO
+from ..ir.expr import ZERO, Expr
 from ..ir.graph.attributes import Argument, Named, OperandRef
 from ..ir.locations import location_text
 from ..ir.shapes import SymbolDefinition, symbol_ranges
@@ -135,8 +135,7 @@ class PlanWriter:
         return self.values[value]
 
     def dtype(self, type_: host.BufferType) -> str:
-        name = dtype_name(type_.element)
-        return self.bind(name, getattr(torch, name))
+        return self.bind(dtype_name(type_.element), _torch_dtype(type_))
 
     # -- arguments --------------------------------------------------------------------------------
 
@@ -229,7 +228,7 @@ class PlanWriter:
     def _with_spans(self, values: Sequence[SSAValue]) -> tuple[str, str]:
         """The tensors, and the bytes that each spans."""
         types = [value.type for value in values]
-        spans = [expr_text(type_.byte_span) for type_ in types if isinstance(type_, host.BufferType)]
+        spans = [expr_text(_byte_span(type_)) for type_ in types if isinstance(type_, host.BufferType)]
         return tuple_text(self.values[value] for value in values), tuple_text(spans)
 
     def free(self, op: host.FreeOp) -> None:
@@ -358,6 +357,17 @@ def _needs_promise(op: Operation) -> bool:
     if isinstance(op, host.ExternOp):
         return not op.target.data.startswith("aten.") or op.target.data in _VIEWS
     return not isinstance(op, host.FreeOp | host.ReturnOp)
+
+
+def _torch_dtype(type_: host.BufferType) -> torch.dtype:
+    dtype = getattr(torch, dtype_name(type_.element))
+    assert isinstance(dtype, torch.dtype)
+    return dtype
+
+
+def _byte_span(type_: host.BufferType) -> Expr:
+    """Bytes from the first element to the end of the last, of any type that torch has."""
+    return type_.element_span * _torch_dtype(type_).itemsize
 
 
 def _only_reads(op: Operation) -> bool:

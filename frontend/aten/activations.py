@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
+
 from ...ir.dtypes import compute_type
 from ..builder import (
     GraphBuilder,
@@ -27,6 +29,8 @@ _SQRT_HALF = math.sqrt(0.5)
 _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 _INVERSE_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
 _GELU_CUBIC = 0.044715
+_SIXTH = torch.tensor(1 / 6, dtype=torch.float32).item()
+"""Of f32 also where the gradient is of f64, as in eager."""
 
 
 def _up(builder: GraphBuilder, *values: Value) -> list[Value]:
@@ -180,7 +184,7 @@ def hardsigmoid(builder: GraphBuilder, self: Value) -> Value:
 @imports("aten.hardsigmoid_backward")
 def hardsigmoid_backward(builder: GraphBuilder, grad_output: Value, self: Value) -> Value:
     grad, x = _up(builder, grad_output, self)
-    return where((x > -3) & (x < 3), grad * (1 / 6), 0)
+    return where((x > -3) & (x < 3), grad * _SIXTH, 0)
 
 
 @imports("aten.hardswish")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...ir import graph
-from ...ir.dtypes import INT64, compute_type
-from ...ir.expr import ONE
+from ...ir.dtypes import FLOAT64, INT64, compute_type
+from ...ir.expr import ONE, Expr
 from ..builder import GraphBuilder, Value, absolute, exp, log, log1p, maximum, minimum, where
 from .registry import imports
 
@@ -118,14 +118,37 @@ def smooth_l1_loss(
     return _reduced(loss, reduction)
 
 
+# -- soft margin -------------------------------------------------------------------------------------
+
+
+def _step(builder: GraphBuilder, value: Value) -> Value:
+    """The value as eager hands it from one operator to the next, rounded to the result's type, to compute with."""
+    return value.to(builder.element).up()
+
+
+def _share(builder: GraphBuilder, count: Expr, reduction: int) -> Value:
+    """What each element contributes to the reduced loss, in f64."""
+    whole = builder.full(1.0, FLOAT64)
+    return whole / count if reduction == MEAN else whole
+
+
+@imports("aten.soft_margin_loss")
+def soft_margin_loss(builder: GraphBuilder, self: Value, target: Value, reduction: int = MEAN) -> Value:
+    """Eager's composite rounds after every operator, so that in f16 it overflows where `exp` does."""
+    x, y = _step(builder, self), _step(builder, target)
+    decay = _step(builder, exp(_step(builder, -x * y)))
+    return _reduced(_step(builder, log1p(decay)), reduction)
+
+
 @imports("aten.soft_margin_loss_backward")
 def soft_margin_loss_backward(
     builder: GraphBuilder, grad_output: Value, self: Value, target: Value, reduction: int = MEAN
 ) -> Value:
-    grad, x, y = grad_output.up(), self.up(), target.to(compute_type(builder.element))
-    decay = exp(-(x * y))
-    result = -y * decay / (decay + 1) * grad
-    return result / x.count if reduction == MEAN else result
+    """Likewise, operator by operator."""
+    grad, x, y = (_step(builder, value) for value in (grad_output, self, target))
+    decay = _step(builder, exp(_step(builder, -y * x)))
+    result = _step(builder, y * decay) * _step(builder, -_share(builder, x.count, reduction))
+    return _step(builder, _step(builder, result) / _step(builder, decay + 1)) * grad
 
 
 # -- binary cross entropy ----------------------------------------------------------------------------
@@ -141,7 +164,7 @@ def binary_cross_entropy(
     builder: GraphBuilder, self: Value, target: Value, weight: Value | None = None, reduction: int = MEAN
 ) -> Value:
     element = compute_type(builder.element)
-    x, y = self.to(element), target.to(element)
+    x, y = builder.emit(graph.ProbabilityOp.make(self.to(element).ssa)), target.to(element)
     loss = (y - 1) * maximum(log1p(-x), _LOWEST_LOG) - y * maximum(log(x), _LOWEST_LOG)
     return _reduced(loss if weight is None else loss * weight.to(element), reduction)
 

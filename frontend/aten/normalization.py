@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...ir.dtypes import compute_type
+from ...ir.dtypes import FLOAT32, compute_type
 from ...ir.expr import ONE, ZERO, ExprLike, product
 from ...ir.shapes import dense_order, layout_of, sizes_of
 from ..builder import Declined, GraphBuilder, Value, exp, log, reciprocal, rsqrt
@@ -170,11 +170,11 @@ def _updated(running: Value, momentum: float, statistic: Value) -> Value:
 
 
 def _batch_norm_training(
-    x: Value, weight: Value | None, bias: Value | None, eps: float
+    input: Value, weight: Value | None, bias: Value | None, eps: float
 ) -> tuple[Value, Value, Value, Value]:
     """Output, mean, 1/deviation and unbiased variance, the last three by channel."""
-    dims = _channel_dims(x)
-    variance, mean = moments(x, dims)
+    x, dims, exact = input.up(), _channel_dims(input), input.element == FLOAT32
+    variance, mean = moments(x, dims, exact=exact)
     scale = rsqrt(variance + eps)
     output = _batch_affine((x - mean) * scale, weight, bias)
     count = product(x.sizes[dim] for dim in dims)
@@ -198,7 +198,7 @@ def batch_norm_functional(
     if not training:
         output, *nothing = batch_norm_inference(builder, input, weight, bias, running_mean, running_var, momentum, eps)
         return output, *nothing, running_mean, running_var
-    output, mean, scale, unbiased = _batch_norm_training(input.up(), weight, bias, eps)
+    output, mean, scale, unbiased = _batch_norm_training(input, weight, bias, eps)
     return (
         output,
         mean,
@@ -218,7 +218,7 @@ def batch_norm_no_stats(
     momentum: float,
     eps: float,
 ) -> tuple[Value, Value, Value]:
-    return _batch_norm_training(input.up(), weight, bias, eps)[:3]
+    return _batch_norm_training(input, weight, bias, eps)[:3]
 
 
 @imports("aten.native_batch_norm_backward")

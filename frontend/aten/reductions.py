@@ -138,9 +138,13 @@ def count_nonzero(builder: GraphBuilder, self: Value, dim: Dims = None) -> Value
 # -- moments -----------------------------------------------------------------------------------------
 
 
-def moments(x: Value, dims: Sequence[int], correction: float = 0) -> tuple[Value, Value]:
-    """Variance and mean over the dims, kept at size 1; in two passes, which lose nothing to cancellation."""
-    mean = x.mean(dims, keep=True)
+def moments(x: Value, dims: Sequence[int], correction: float = 0, *, exact: bool = False) -> tuple[Value, Value]:
+    """Variance and mean over the dims, kept at size 1; in two passes, which lose nothing to cancellation.
+
+    An `exact` mean is right to its last place, as with the operators for which eager on the CPU adds f32 up in f64.
+    """
+    wide = FLOAT64 if exact and x.builder.is_on_cpu else x.element
+    mean = x.to(wide).mean(dims, keep=True).to(x.element)
     centred = x - mean
     total = (centred * centred).sum(dims, keep=True)
     return total / degrees_of_freedom(x, dims, correction), mean
@@ -193,7 +197,7 @@ def var_mean(
     keepdim: bool = False,
 ) -> tuple[Value, Value]:
     dims = self.dims(dim)
-    variance, mean = moments(self.up(), dims, _correction(correction))
+    variance, mean = moments(self.up(), dims, _correction(correction), exact=self.element == FLOAT32)
     return _dropped(variance, dims, keepdim), _dropped(mean, dims, keepdim)
 
 

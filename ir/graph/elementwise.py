@@ -580,6 +580,34 @@ class SignBitOp(FloatTestOp):
     name = "graph.signbit"
 
 
+@irdl_op_definition
+class ProbabilityOp(ElementwiseOp):
+    """
+    x, which must be from 0 to 1; any other number, or NaN, raises when it runs.
+
+    ```mlir
+    %y = graph.probability %x : tensor<8xf32>
+    ```
+    """
+
+    name = "graph.probability"
+
+    MESSAGE: ClassVar[str] = "all elements of input should be between 0 and 1"
+
+    operand = operand_def(TENSOR)
+    result = result_def(TENSOR)
+
+    traits = traits_def(NoMemoryEffect())
+
+    @classmethod
+    def accepts(cls, element: Attribute) -> bool:
+        return is_float(element)
+
+    @classmethod
+    def make(cls, operand: SSAValue, location: LocationAttr = UNKNOWN_LOC) -> ProbabilityOp:
+        return cls.create(operands=(operand,), result_types=(own_type(operand.type),), location=location)
+
+
 # -- binary ------------------------------------------------------------------------------------------
 
 

@@ -51,6 +51,12 @@ def _checked(function: Function) -> Function:
     return divide
 
 
+def _probability(value: Array) -> Array:
+    if not ((value >= 0) & (value <= 1)).all():
+        raise RuntimeError(ops.ProbabilityOp.MESSAGE)
+    return value
+
+
 def _float_remainder(lhs: Array, rhs: Array) -> Array:
     """The exact rest with the divisor's sign; a rest of 0 has the dividend's."""
     rest = np.fmod(lhs, rhs)
@@ -149,6 +155,7 @@ FUNCTIONS: dict[type[Operation], Function] = {
     ops.SelectOp: np.where,
     ops.FmaOp: arithmetic.fused,
     ops.CopyOp: lambda value: value,
+    ops.ProbabilityOp: _probability,
 }
 
 _COMPARISONS: dict[str, Function] = {

@@ -46,9 +46,14 @@ class BufferType(ParametrizedAttribute, TypeAttribute, ShapedType):
         return tuple(size.constant if size.is_constant else DYNAMIC_INDEX for size in self.sizes)
 
     @property
+    def element_span(self) -> Expr:
+        """How many elements it is from the first one to behind the last."""
+        return _element_span(self.layout.data)
+
+    @property
     def byte_span(self) -> Expr:
-        """Bytes from the first element to the end of the last; for a native element type."""
-        return _element_span(self.layout.data) * numpy_dtype(self.element).itemsize
+        """The same in bytes; for a native element type."""
+        return self.element_span * numpy_dtype(self.element).itemsize
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:

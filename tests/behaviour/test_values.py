@@ -41,6 +41,19 @@ VALUES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]]]] = {
         lambda x: [torch.linspace(4.3, -3, 50, dtype=torch.int64) + x, torch.linspace(x, 0.7, 9, dtype=torch.int32)],
         lambda: [torch.tensor(4)],
     ),
+    "a soft margin loss that overflows in f16": (
+        lambda x, y: functional.soft_margin_loss(x, y, reduction="none"),
+        lambda: [torch.tensor([-12.0, -9.0, 0.0, NAN, 5.0]).half(), torch.ones(5).half()],
+    ),
+    "equal tensors of numbers that no kernel reads": (
+        lambda x: [
+            torch.zeros(3, dtype=torch.complex64),
+            torch.zeros(3, dtype=torch.complex64),
+            torch.cat([x, x]),
+            torch.cat([x, x]),
+        ],
+        lambda: [torch.zeros(0, dtype=torch.complex64)],
+    ),
     "operators of numbers alone": (
         lambda: [
             torch.ops.aten.add(4, 3.5),
@@ -55,6 +68,39 @@ VALUES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]]]] = {
 @pytest.mark.parametrize("name", VALUES)
 def test_values(name: str) -> None:
     check(*VALUES[name])
+
+
+def gradient_of(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    return torch.autograd.grad(function(x).sum(), x)[0]
+
+
+def test_a_sixth_is_of_f32_in_gradients_of_f64() -> None:
+    x = torch.linspace(-4, 4, 9, dtype=torch.float64, requires_grad=True)
+    found = gradient_of(compiled(functional.hardsigmoid), x)
+    assert torch.equal(found, gradient_of(functional.hardsigmoid, x))
+    assert found[4] == torch.tensor(1 / 6).double() != 1 / 6
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_the_gradient_of_a_soft_margin_loss_is_rounded_step_by_step(dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(3)
+    x = (torch.randn(999, generator=generator) * 2).to(dtype).requires_grad_()
+    y = torch.randn(999, generator=generator).to(dtype)
+
+    def loss(x: Tensor) -> Tensor:
+        return functional.soft_margin_loss(x, y)
+
+    found, expected = (gradient_of(function, x) for function in (compiled(loss), loss))
+    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+
+
+def test_statistics_are_added_up_in_f64() -> None:
+    """In f32 the terms of a mean near 0 leave their own rounding."""
+    x = torch.randn(4096, 3, generator=torch.Generator().manual_seed(4)) * 1e3
+    exact = x.double().mean(0).float()
+    _, mean, _ = compiled(lambda x: torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5))(x)
+    assert torch.equal(mean, exact)
+    assert torch.equal(compiled(lambda x: torch.var_mean(x, 0))(x)[1], exact)
 
 
 # -- memory that results share -----------------------------------------------------------------------
@@ -102,6 +148,11 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "bernoulli of less than 0": lambda: torch.ones(4).bernoulli_(-0.1),
     "bernoulli of no number": lambda: torch.bernoulli(torch.ones(4), NAN),
     "bernoulli of tensors": lambda: torch.bernoulli(torch.ones(4) + 0.5),
+    "binary cross entropy of more than 1": lambda: functional.binary_cross_entropy(torch.ones(9) + 1, torch.ones(9)),
+    "binary cross entropy of less than 0": lambda: functional.binary_cross_entropy(-torch.ones(9), torch.ones(9)),
+    "binary cross entropy of no number": lambda: functional.binary_cross_entropy(torch.ones(9) * NAN, torch.ones(9)),
+    "dropout by no number": lambda: torch.dropout(torch.ones(9), NAN, True),
+    "dropout by less than 0": lambda: torch.dropout(torch.ones(9), -0.1, True),
     "softmax along a dim that is not there": lambda: torch.ones(4).softmax(5),
 }
 

@@ -109,7 +109,7 @@ class Evaluator:
 
     def elementwise(self, op: ElementwiseOp, operands: list[Tensor]) -> Tensor:
         name, dtype = op.name.removeprefix("graph."), self.dtype(op.type)
-        if name == "copy":
+        if name in ("copy", "probability"):
             return operands[0].clone()
         if name in ("convert", "bitcast"):
             return operands[0].to(dtype) if name == "convert" else operands[0].view(dtype)

@@ -318,8 +318,14 @@ SAMPLES: dict[str, tuple[Call, str]] = {
     "aten.cumprod": (lambda: call(x(), 1), "convert scan convert"),
     "aten.var.correction": (lambda: call(x(), [1], correction=1, keepdim=True), "sum div sub mul sum div"),
     "aten.std.correction": (lambda: call(x(), [1], correction=1, keepdim=True), "sum div sub mul sum div sqrt"),
-    "aten.var_mean.correction": (lambda: call(x(), [1], correction=1, keepdim=True), "sum div sub mul sum div"),
-    "aten.std_mean.correction": (lambda: call(x(), [1], correction=1, keepdim=True), "sum div sub mul sum div sqrt"),
+    "aten.var_mean.correction": (
+        lambda: call(x(), [1], correction=1, keepdim=True),
+        "convert sum div convert sub mul sum div",
+    ),
+    "aten.std_mean.correction": (
+        lambda: call(x(), [1], correction=1, keepdim=True),
+        "convert sum div convert sub mul sum div sqrt",
+    ),
     "aten.logsumexp": (lambda: call(x(), [1]), "max isinf select sub exp sum log add"),
     "aten.linalg_vector_norm": (lambda: call(x(), 2, [1]), "mul sum sqrt"),
     "aten._softmax": (lambda: call(x(), 1, False), "max sub exp sum reciprocal mul"),
@@ -343,11 +349,11 @@ SAMPLES: dict[str, tuple[Call, str]] = {
     ),
     "aten._native_batch_norm_legit_functional": (
         lambda: call(x(4, 3, 5), x(3), x(3), x(3), positive(3), True, 0.1, 1e-5),
-        "sum div sub mul sum div add rsqrt sub mul mul add mul div mul mul add mul mul add",
+        "convert sum div convert sub mul sum div add rsqrt sub mul mul add mul div mul mul add mul mul add",
     ),
     "aten._native_batch_norm_legit.no_stats": (
         lambda: call(x(4, 3, 5), x(3), x(3), True, 0.1, 1e-5),
-        "sum div sub mul sum div add rsqrt sub mul mul add mul div",
+        "convert sum div convert sub mul sum div add rsqrt sub mul mul add mul div",
     ),
     "aten.native_batch_norm_backward": (
         lambda: call(
@@ -384,13 +390,14 @@ SAMPLES: dict[str, tuple[Call, str]] = {
         "compare select div neg select mul iota compare select",
     ),
     "aten.mse_loss_backward": (lambda: call(x().sum(), x(), x(), 1), "sub mul mul div"),
+    "aten.soft_margin_loss": (lambda: call(x(), x().sign()), "neg mul exp log1p sum div"),
     "aten.soft_margin_loss_backward": (
         lambda: call(x().sum(), x(), x().sign(), 1),
-        "mul neg exp neg mul add div mul div",
+        "neg mul exp mul div neg convert mul add div mul",
     ),
     "aten.binary_cross_entropy": (
         lambda: call(fraction().abs(), fraction().abs()),
-        "sub neg log1p maximum mul log maximum mul sub sum div",
+        "probability sub neg log1p maximum mul log maximum mul sub sum div",
     ),
     "aten.binary_cross_entropy_backward": (
         lambda: call(x().sum(), fraction().abs(), fraction().abs()),

@@ -135,6 +135,16 @@ def test_a_bad_index_raises_what_eager_raises(op: str, index: int, exception: ty
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("number", [-0.25, 1.5, float("nan")])
+def test_no_probability_raises_what_eager_raises(number: float) -> None:
+    text = (
+        "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+        "  %y = graph.probability %x : tensor<2xf32>\n  func.return %y : tensor<2xf32>\n}"
+    )
+    with pytest.raises(RuntimeError, match="between 0 and 1"):
+        run(text, torch.tensor([0.5, number]))
+
+
 @pytest.mark.parametrize("op", ["floordiv", "truncdiv", "remainder", "fmod"])
 def test_an_integer_division_by_0_raises_what_eager_raises(op: str) -> None:
     text = (

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import IntegerType, i1, i32
+from xdsl.dialects.builtin import IntegerType, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ....ir import graph
+from ....ir import graph, loop
 from ....ir.dtypes import BOOL, FLOAT32, UINT8, element_of, is_float
 from . import division
 from .conversion import convert, narrow, reinterpret
@@ -51,6 +51,13 @@ def _sigmoid(s: Scalars, x: SSAValue) -> SSAValue:
 
 def _reciprocal(s: Scalars, x: SSAValue) -> SSAValue:
     return s.apply(arith.DivfOp, s.constant(1.0, x.type), x)
+
+
+def _probability(s: Scalars, x: SSAValue) -> SSAValue:
+    above, below = s.compare("oge", x, s.constant(0.0, x.type)), s.compare("ole", x, s.constant(1.0, x.type))
+    inside = s.apply(arith.AndIOp, above, below)
+    s.append(loop.AssertOp.make(inside, s.constant(0, i64), "RuntimeError", graph.ProbabilityOp.MESSAGE))
+    return x
 
 
 def _float_sign(s: Scalars, x: SSAValue) -> SSAValue:
@@ -128,6 +135,7 @@ FLOAT: Table = {
     graph.Atan2Op: _plain(math.Atan2Op),
     graph.CopySignOp: _plain(math.CopySignOp),
     graph.FmaOp: _plain(math.FmaOp),
+    graph.ProbabilityOp: _probability,
 }
 
 # -- integers ----------------------------------------------------------------------------------------

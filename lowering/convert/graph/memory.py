@@ -9,7 +9,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ....ir import graph, host
+from ....ir.dtypes import element_of, is_native
 from ....ir.expr import ZERO
+from ....ir.graph import Arguments, OperandRef
 from ....ir.shapes import dense_order, layout_of, sizes_of, strides_of
 from .kernels import Kernel
 from .sources import Constant, Element, Formula, Source, Values
@@ -52,7 +54,10 @@ class Memory(Values):
         return insert_where_made(value, view)
 
     def copy(self, value: SSAValue) -> SSAValue:
-        """A new tensor with the elements of a value, written where the value is made."""
+        """A new tensor with the elements of a value, written where the value is made; no kernel can read some types."""
+        if not is_native(element_of(value.type)):
+            call = Arguments((OperandRef(0),))
+            return insert_where_made(value, graph.ExternOp.make("aten.clone.default", [value], call, [value.type]))
         maker = value.owner
         name = maker.name.partition(".")[2] if isinstance(maker, graph.GraphOp) else "copy"
         kernel = Kernel(self, name, value.type, UNKNOWN_LOC if isinstance(maker, Block) else maker.location)

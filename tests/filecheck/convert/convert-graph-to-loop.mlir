@@ -67,6 +67,27 @@ func.func @integer_division(%x: tensor<8xi64>, %y: tensor<8xi64>) -> tensor<8xi6
 // CHECK: [[SAFE:%\w+]] = arith.select {{.*}}, [[D]] : i64
 // CHECK-NEXT: arith.divsi %{{\w+}}, [[SAFE]] : i64
 
+func.func @probability(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %y = graph.probability %x : tensor<8xf32>
+  func.return %y : tensor<8xf32>
+}
+// NaN is no probability either.
+// CHECK-LABEL: @probability
+// CHECK: [[P:%\w+]] = loop.read %x
+// CHECK-DAG: arith.cmpf oge, [[P]], {{.*}} : f32
+// CHECK-DAG: arith.cmpf ole, [[P]], {{.*}} : f32
+// CHECK: loop.assert {{.*}}, "RuntimeError", "all elements of input should be between 0 and 1"
+// CHECK: loop.write [[P]]
+
+func.func @copies_of_types_that_no_kernel_reads(%x: tensor<4x!graph.dtype<"complex64">>) -> (tensor<4x!graph.dtype<"complex64">>, tensor<4x!graph.dtype<"complex64">>) attributes {stepwell.storages = array<i64: 1, 2>} {
+  %y = graph.extern "aten.exp.default"(%x) : (tensor<4x!graph.dtype<"complex64">>) -> tensor<4x!graph.dtype<"complex64">>
+  func.return %y, %y : tensor<4x!graph.dtype<"complex64">>, tensor<4x!graph.dtype<"complex64">>
+}
+// CHECK-LABEL: @copies_of_types_that_no_kernel_reads
+// CHECK: [[Y:%\w+]] = graph.extern "aten.exp.default"
+// CHECK: [[COPY:%\w+]] = graph.extern "aten.clone.default"([[Y]])
+// CHECK: func.return [[Y]], [[COPY]]
+
 func.func @no_check_when_the_divisor_is_known(%x: tensor<8xi64>) -> tensor<8xi64> {
   %c = graph.full i64<3> : tensor<8xi64>
   %z = graph.truncdiv %x, %c : tensor<8xi64>

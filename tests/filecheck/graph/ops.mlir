@@ -39,6 +39,7 @@ func.func @unary(%x0 : tensor<8xf32>, %x1 : tensor<8xi32>, %x2 : tensor<4x8xf32,
   %r34 = graph.isnan %x0 : (tensor<8xf32>) -> tensor<8xi1>
   %r35 = graph.isinf %x0 : (tensor<8xf32>) -> tensor<8xi1>
   %r36 = graph.signbit %x0 : (tensor<8xf32>) -> tensor<8xi1>
+  %r38 = graph.probability %x0 : tensor<8xf32>
   %r37 = graph.copy %x2 : (tensor<4x8xf32, #stepwell.layout<(4, 8), (1, 4)>>) -> tensor<4x8xf32>
   func.return
 }
@@ -80,6 +81,7 @@ func.func @unary(%x0 : tensor<8xf32>, %x1 : tensor<8xi32>, %x2 : tensor<4x8xf32,
 // CHECK: graph.isnan %{{.*}} : (tensor<8xf32>) -> tensor<8xi1>
 // CHECK: graph.isinf %{{.*}} : (tensor<8xf32>) -> tensor<8xi1>
 // CHECK: graph.signbit %{{.*}} : (tensor<8xf32>) -> tensor<8xi1>
+// CHECK: graph.probability %{{.*}} : tensor<8xf32>
 // CHECK: graph.copy %{{.*}} : (tensor<4x8xf32, #stepwell.layout<(4, 8), (1, 4)>>) -> tensor<4x8xf32>
 
 func.func @binary(%x0 : tensor<8xf32>, %x1 : tensor<8xf32>, %x2 : tensor<8xi32>, %x3 : tensor<8xi32>) {
