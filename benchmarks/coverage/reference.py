@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from .cases import Call, Case
+from .cases import LAYOUTS, Call, Case, laid_out
 from .running import Outcome, eagerly, run
 
 SHAKEN = 2.0**-20
@@ -59,12 +60,22 @@ class Reference:
         """A result, input or gradient in float64."""
         return _tensor(self.outcome, name, number)
 
+    def elsewhere(self, name: str, number: int) -> Tensor | None:
+        """What eager gives in the case's own types where it cannot use vectors; some of its functions differ there."""
+        return _tensor(self._apart, name, number)
+
+    @cached_property
+    def _apart(self) -> Outcome:
+        call = laid_out(self.case.call, LAYOUTS["sliced"])
+        return Outcome() if call is None else run(eagerly, call, gradients=self.case.gradients)
+
     def added(self, name: str, number: int) -> Tensor | None:
         """For each element of it, the root of the sum of squares of what was added up to it, infinite where unknown.
 
         Every input, and every number that one of eager's operators hands to the next, changes by a random part of
-        about 1e-6. A sum of terms then moves by that part of the root of the sum of their squares; so it does by eps
-        of a type when each number is rounded to it. (Monte Carlo arithmetic, after Parker.)
+        about 1e-6; operators that add up what they make themselves are taken apart for that. A sum of terms then
+        moves by that part of the root of the sum of their squares; so it does by eps of a type when each number is
+        rounded to it. (Monte Carlo arithmetic, after Parker.)
         """
         value, others = self.value(name, number), [_tensor(outcome, name, number) for outcome in self._shaken]
         if value is None or any(other is None or other.shape != value.shape for other in others):
@@ -82,6 +93,22 @@ class Reference:
             return run(eagerly, self.call.with_tensors(tensors), gradients=self.case.gradients)
 
 
+def _into(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The form with `out=` of a function."""
+    return lambda *args, out, **kwargs: out.copy_(function(*args, **kwargs))
+
+
+_aten = torch.ops.aten
+_SUMS = (_aten._log_softmax, _aten._log_softmax_backward_data, _aten._softmax, _aten._softmax_backward_data)
+STEPS: dict[Any, Callable[..., Any]] = {
+    **{target: decomposition_table[target] for packet in _SUMS for target in (packet.default, packet.out)},
+    _aten.log_softmax.int_out: _into(_aten.log_softmax.int.decompose),
+    _aten.softmax.int_out: _into(_aten.softmax.int.decompose),
+}
+"""Operators that are taken apart: near a probability of 1 they add small numbers to 1, or subtract equal numbers, so
+that what they give is far smaller than the unit in the last place of what they added up."""
+
+
 class _Shaking(TorchDispatchMode):
     """Changes every result of an operator, but for those that share memory with its inputs, by random parts."""
 
@@ -90,6 +117,9 @@ class _Shaking(TorchDispatchMode):
         self.generator = torch.Generator().manual_seed(seed)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in STEPS:
+            with self:
+                return STEPS[func](*args, **(kwargs or {}))
         result = func(*args, **(kwargs or {}))
         if any(value.alias_info is not None for value in func._schema.returns):
             return result

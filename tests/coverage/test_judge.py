@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import mpmath as mp
 import pytest
 import torch
 from torch import Tensor
@@ -63,6 +65,42 @@ def test_float64_is_judged_by_what_was_added_up() -> None:
     case = case_of(lambda x: (x + 1e6) - 1e6, torch.tensor([1e-6, 2e-6], dtype=torch.float64))
     assert changed(case, 0, 1e6 * 2**-52) == {}
     assert "values" in changed(case, 0, 1e6 * 2**-40)
+
+
+def test_a_logarithm_of_nearly_1_is_judged_by_the_sum_that_it_is_of() -> None:
+    """The true values, in which eager's sum of 1 and small numbers has lost digits, are right; others are not."""
+    x = torch.tensor([[-1.5, 7.4, -3.1], [0.3, 8.0, 12.5], [16.0, 2.0, 1.0]], dtype=torch.float64)
+    case = case_of(lambda x: x.log_softmax(1), x)
+    eager = case.call(x)[0].view(-1)
+    rows = [[mp.mpf(number) for number in row] for row in x.tolist()]
+    true = [float(one - mp.log(sum(map(mp.exp, row)))) for row in rows for one in row]
+    errors = [value - float(one) for value, one in zip(true, eager, strict=True)]
+    assert any(errors)
+    for place, error in enumerate(errors):
+        assert changed(case, place, error) == {}
+    assert "values" in changed(case, 1, 1e-14)
+
+
+def test_what_eager_gives_elsewhere_in_memory_is_eagers() -> None:
+    """Its remainders by vectors are NaN where a quotient overflows, those by scalars exact."""
+    case = case_of(torch.fmod, torch.full((64,), -5.0), torch.full((64,), 2.0**-126))
+    expected = run(eagerly, case.call, gradients=False)
+    exact = torch.full((64,), math.fmod(-5.0, 2.0**-126))
+
+    def judged(found: Tensor) -> dict[str, str]:
+        return difference(expected, replace(expected, results=[found]), Reference(case))
+
+    assert judged(exact) == {}
+    assert judged(expected.results[0]) == {}
+    if expected.results[0].isnan().any():  # a machine without vectors has none
+        assert "values" in judged(exact + 1)
+
+
+def test_what_overflows_in_eager_is_infinite() -> None:
+    case = case_of(torch.exp, torch.tensor([12.0, 1.0], dtype=torch.float16))
+    expected = run(eagerly, case.call, gradients=False)
+    found = replace(expected, results=[torch.tensor([65504.0, float(expected.results[0][1])]).half()])
+    assert "values" in difference(expected, found, Reference(case))
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8], ids=str)
