@@ -122,11 +122,11 @@ class AccumulationEmitter:
         count = self.builder.add(tile.GridSizeOp.make())
         element = loop.scalar_type(each.local.buffer.type.element_type)
 
-        def step(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            more = self.builder.load(each.partials, self.address(each, chunk, indices))
-            return self.builder.combine([each.combiner], carried, [more])
+        def load() -> Sequence[SSAValue]:
+            return [self.builder.load(each.partials, self.address(each, chunk, indices))]
 
         start = self.builder.identities([each.combiner], [element], self.builder.width)
-        (total,) = self.emitter.loops([Span(chunk, ZERO, dim(0), (count,))], start, step)
+        copies = Span(chunk, ZERO, dim(0), (count,))
+        (total,) = self.emitter.combine_copies([each.combiner], start, copies, load)
         offset = linearize([dim(k) for k in range(len(indices))], contiguous_strides(self.plan.copies(each.local))[1:])
         self.builder.store(total, each.partials, self.builder.address(indices, offset))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects.builtin import AnyFloat
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...ir import loop, tile
 from ...ir.combiners import COMBINERS, Combiner
 from ...ir.expr import ONE, ZERO, Expr, contiguous_strides, dim, linearize, minimum, product
-from ...ir.tile.ops import INDEX
+from ...ir.tile.ops import INDEX, element_of
 from ..schedule.choose import leaf_lane
 from ..schedule.model import KernelModel, element_bits, is_leaf, local_strides
 from ..schedule.prefetch import Stream
@@ -20,8 +21,11 @@ from .block_builder import BlockBuilder, Buffer, Lane
 SCRATCH_BYTES = 128 * 1024
 """The most that a program keeps in scratch per local."""
 
-RUN_LENGTH = 256
-"""Additions into one float accumulator before it is added to another one, so that errors stay small."""
+RUN_LENGTH = 16
+"""The fewest additions into one float accumulator before it is added to another one, so that errors stay small."""
+
+COPIES_AT_ONCE = 8
+"""Copies that programs leave of a sum which are added up before they are added to others, for the same reason."""
 
 Body = Callable[[Sequence[SSAValue]], Sequence[SSAValue]]
 
@@ -178,14 +182,37 @@ class NestEmitter:
     def accumulate(self, op: loop.ReduceOp, spans: Sequence[Span]) -> Sequence[SSAValue]:
         """Runs the reduction over the spans; long float sums go through a second accumulator."""
         identities = self.accumulators(op, spans)
-        if not self._needs_runs(op, spans):
+        sizes = [max(1, self.model.hints.size(span.high - span.low) // span.width) for span in spans]
+        runs = runs_of(spans, sizes) if sums_floats(combiners_of(op), op.result_types) else None
+        if runs is None:
             return self.fold(op, spans, identities)
-        outer, inner = split_runs(spans, self.model)
+        outer, inner = runs
 
         def run(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             return self.builder.combine(combiners_of(op), carried, self.fold(op, inner, identities))
 
         return self.loops(outer, identities, run)
+
+    def combine_copies(
+        self,
+        combiners: Sequence[Combiner],
+        identities: Sequence[SSAValue],
+        copies: Span,
+        load: Callable[[], Sequence[SSAValue]],
+    ) -> Sequence[SSAValue]:
+        """Combines what programs have left, each of which `load` reads; float sums go through a second accumulator."""
+
+        def step(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return self.builder.combine(combiners, carried, load())
+
+        if not sums_floats(combiners, [element_of(value.type) for value in identities]):
+            return self.loops([copies], identities, step)
+        outer, inner = copies.cut(COPIES_AT_ONCE)
+
+        def run(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return self.builder.combine(combiners, carried, self.loops([inner], identities, step))
+
+        return self.loops([outer], identities, run)
 
     def fold(self, op: loop.ReduceOp, spans: Sequence[Span], identities: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """Combines what the body yields, one after the other."""
@@ -207,14 +234,6 @@ class NestEmitter:
             return list(values)
         pairs = zip(values, identities, strict=True)
         return [self.builder.select(mask, value, identity) for value, identity in pairs]
-
-    def _needs_runs(self, op: loop.ReduceOp, spans: Sequence[Span]) -> bool:
-        sums_floats = any(
-            name == "add" and isinstance(type_, AnyFloat)
-            for name, type_ in zip(op.combiner_names, op.result_types, strict=False)
-        )
-        iterations = self.model.hints.volume(op.sizes) // max((span.width for span in spans), default=1)
-        return sums_floats and iterations > 2 * RUN_LENGTH
 
     # -- locals ----------------------------------------------------------------------------------
 
@@ -274,16 +293,34 @@ def yields_in_order(op: loop.ReduceOp) -> bool:
     return True
 
 
-def split_runs(spans: Sequence[Span], model: KernelModel) -> tuple[list[Span], list[Span]]:
-    """Loops outside and inside of one run of additions: the innermost long loop is cut into runs."""
-    position = max(
-        range(len(spans)), key=lambda k: (model.hints.size(spans[k].high - spans[k].low) // spans[k].width, k)
+def sums_floats(combiners: Sequence[Combiner], types: Sequence[Attribute]) -> bool:
+    """Whether one of the accumulators is a sum that rounds."""
+    arities = [combiner.arity for combiner in combiners]
+    starts = [sum(arities[:k]) for k in range(len(arities))]
+    return any(
+        combiner.name == "add" and isinstance(types[start], AnyFloat)
+        for combiner, start in zip(combiners, starts, strict=True)
     )
-    longest = spans[position]
-    if model.hints.size(longest.high - longest.low) // longest.width <= RUN_LENGTH and len(spans) > 1:
-        return list(spans[:1]), list(spans[1:])
-    outer, inner = longest.cut(RUN_LENGTH * longest.width)
-    return [*spans[:position], outer], [inner, *spans[position + 1 :]]
+
+
+def runs_of(spans: Sequence[Span], sizes: Sequence[int]) -> tuple[list[Span], list[Span]] | None:
+    """Loops outside and inside of a run of additions, given how often each span goes round; None if one run will do.
+
+    With about as many runs as additions in each, the longest chain is short. Errors of many lanes average, so that
+    their runs may be the longer.
+    """
+    total = prod(sizes)
+    width = max((span.width for span in spans), default=1)
+    length = max(RUN_LENGTH, 2 * width, 1 << total.bit_length() // 2)
+    if total <= 2 * length:
+        return None
+    position = next(k for k in reversed(range(len(spans))) if prod(sizes[k:]) > length)
+    span, rest = spans[position], list(spans[position + 1 :])
+    inside = prod(sizes[position + 1 :])
+    if 2 * inside >= length:
+        return list(spans[: position + 1]), rest
+    outer, piece = span.cut(length // inside * span.width)
+    return [*spans[:position], outer], [piece, *rest]
 
 
 _NEST_HANDLERS: dict[type[Operation], Callable[..., None]] = {

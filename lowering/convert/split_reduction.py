@@ -118,11 +118,11 @@ class SplitEmitter:
         chunk = Block(arg_types=[INDEX]).args[0]
         count = self.builder.add(tile.GridSizeOp.make())
 
-        def step(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            return self.builder.combine(combiners_of(reduction), carried, self.load(self.builder.values[chunk]))
-
-        span = Span(chunk, ZERO, dim(0), (count,))
-        results = self.emitter.loops([span], self.emitter.accumulators(reduction, ()), step)
+        copies = Span(chunk, ZERO, dim(0), (count,))
+        identities = self.emitter.accumulators(reduction, ())
+        results = self.emitter.combine_copies(
+            combiners_of(reduction), identities, copies, lambda: self.load(self.builder.values[chunk])
+        )
         self.builder.values.update(zip(reduction.results, results, strict=True))
         self.emitter.ops(ops_after(reduction))
         return ()
