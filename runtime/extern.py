@@ -29,15 +29,20 @@ DIRECT: dict[str, Callable[..., Any]] = {
     "aten.mv.out": torch.mv,
     "aten.addmv.out": torch.addmv,
     "aten.dot.out": torch.dot,
+    "aten.convolution.default": torch.convolution,
+    "aten._scaled_dot_product_flash_attention_for_cpu.default": torch._scaled_dot_product_flash_attention_for_cpu,
     "stepwell.seed.default": draw_seed,
 }
-"""Overloads with a function of the same signature that skips torch's Python dispatch: 1.1 µs a call, not 2.5."""
+"""Overloads with a function of the same signature that skips torch's Python dispatch: 1.1 µs a call, not 2.5, and 7 µs
+less with the lists of numbers that a convolution takes."""
 
 
 def resolve(target: str) -> Callable[..., Any]:
     """What an extern calls: an operator of torch by `namespace.name.overload`, else a function of a module."""
-    if target in DIRECT:
-        return DIRECT[target]
+    return DIRECT.get(target) or _named(target)
+
+
+def _named(target: str) -> Callable[..., Any]:
     package, _, path = target.partition(".")
     found = _attribute(torch.ops, target) or _attribute(import_module(package), path)
     if found is None:
@@ -57,9 +62,7 @@ def _attribute(owner: Any, path: str) -> Any:
 
 def result_shape(target: str, count: int) -> str:
     """How an extern gives its `count` tensors: "one", as a "tuple" of just these, or "mixed" with other things."""
-    if target in DIRECT:
-        return "one"
-    schema = getattr(resolve(target), "_schema", None)
+    schema = getattr(_named(target), "_schema", None)
     if schema is None:
         return "mixed"
     kinds = [value.type.kind() for value in schema.returns]

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+import stepwell.frontend.random_ops  # noqa: F401 - registers stepwell.seed
 from stepwell.ir.errors import BackendError
 from stepwell.ir.graph.attributes import Named
 from stepwell.runtime.extern import DIRECT, draw_seed, named_object, resolve, result_shape, tensors_like, tensors_of
@@ -35,6 +36,7 @@ def test_direct_functions_stand_for_overloads_that_exist(target: str) -> None:
         ("aten.sin.default", 1, "one"),
         ("aten.topk.default", 2, "tuple"),
         ("aten.split.Tensor", 2, "mixed"),
+        ("aten._scaled_dot_product_flash_attention_for_cpu.default", 2, "tuple"),
         ("aten.convolution_backward.default", 2, "mixed"),
         ("math.sqrt", 1, "mixed"),
     ],
