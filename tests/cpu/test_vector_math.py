@@ -264,6 +264,14 @@ def test_sine_and_cosine_stay_within_one() -> None:
         assert np.abs(run(name, element, x)).max() == 1.0
 
 
+@pytest.mark.parametrize("element", DTYPES)
+@pytest.mark.parametrize(("name", "shift"), [("cos", 0.0), ("sin", 0.5)])
+def test_sine_and_cosine_reach_one(name: str, shift: float, element: str) -> None:
+    """At the numbers next to each peak, of which the function is nearer to 1 than the next number is."""
+    peaks = np.array([float(mp.pi * (k + shift)) for k in range(1, 1000)]).astype(DTYPES[element])
+    assert (np.abs(run(name, element, peaks)) == 1.0).all()
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("element", DTYPES)
 def test_number_of_lanes_does_not_change_a_bit(name: str, element: str) -> None:

@@ -12,6 +12,7 @@ from .exponential import subtract_multiple
 from .formats import PI
 from .large_remainder import Remainder, remainder_of_large
 
+FLAT = {"f32": 2.0**-6, "f64": 2.0**-14}  # up to here c⁴/24, which is left out, is far below a unit in the last place
 LARGE = {"f32": 2.0**17, "f64": 2.0**31}  # from here on three words of π are too few
 
 
@@ -36,9 +37,12 @@ def tan(x: Float) -> Float:
 
 
 def sine(r: Float) -> Float:
-    """sin(r) = r + r³·T(r²) for |r| ≤ π/2, never beyond ±1."""
-    square = r * r
-    return fma(r * square, polynomial(square, coefficients.SIN[r.format.name]), r).at_most(1.0).at_least(-1.0)
+    """sin(r) = r + r³·T(r²) for |r| ≤ π/2; near ±1, which the rounding of that may miss, 1 - c²/2 for c = π/2 - |r|."""
+    square, size, format = r * r, abs(r), r.format
+    steep = fma(r * square, polynomial(square, coefficients.SIN[format.name]), r)
+    complement = format.nearest(PI / 2) - size
+    flat = fma(complement * complement, -0.5, 1.0).flipped_by(r.sign())
+    return (complement < FLAT[format.name]).choose(flat, steep)
 
 
 def reduce_by_half_pi(size: Float) -> Remainder:
