@@ -26,6 +26,12 @@ class Atom:
     kind: str
     args: tuple[Any, ...]
 
+    @property
+    def name(self) -> Any:
+        """The number of a dim, or what a symbol is called."""
+        (name,) = self.args
+        return name
+
     @cached_property
     def key(self) -> tuple[Any, ...]:
         """Total order that is the same in every process."""

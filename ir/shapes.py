@@ -118,6 +118,12 @@ class IndexMap:
         return IndexMap(rank, tuple(dim(position) for position in range(rank)))
 
     @property
+    def result(self) -> Expr:
+        """That of a map that has one."""
+        (result,) = self.results
+        return result
+
+    @property
     def symbols(self) -> tuple[str, ...]:
         names = {name for result in self.results for name in result.symbols}
         return tuple(sorted(names, key=lambda name: (len(name), name)))
@@ -143,6 +149,10 @@ class MapAttr(Data[IndexMap], WithSymbols):
     @property
     def results(self) -> tuple[Expr, ...]:
         return self.data.results
+
+    @property
+    def result(self) -> Expr:
+        return self.data.result
 
     @property
     def symbols(self) -> frozenset[str]:

@@ -153,7 +153,7 @@ class Builder:
         """A piece with that scalar in every lane."""
         if not block.lanes:
             return scalar
-        if scalar[0] != "%":
+        if not scalar.startswith("%"):
             return block.splat(scalar)
         text = f"insertelement {block.text} poison, {block.element.register} {scalar}, i64 0"
         single = self.pure(text, scalar)
@@ -179,7 +179,7 @@ class Builder:
 
     def first_lanes(self, lanes: int, count: str) -> str:
         """The mask that includes the first `count` of the lanes, where count is an i64 less than `lanes`."""
-        if count[0] != "%":
+        if not count.startswith("%"):
             return f"<{', '.join(f'i1 {str(lane < int(count)).lower()}' for lane in range(lanes))}>"
         block = block_of(_counter(lanes), (lanes,))
         narrow = (
@@ -280,7 +280,7 @@ class Builder:
 
     def _exported(self, values: Sequence[str]) -> list[str]:
         """Values of a loop as seen after it."""
-        self.depths.update({value: len(self.scopes) - 1 for value in values if value[0] == "%"})
+        self.depths.update({value: len(self.scopes) - 1 for value in values if value.startswith("%")})
         return list(values)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ...ir import tile
 from .blocks import ALWAYS, BOOL, F32, F64, INT32, NARROW_FLOATS, NEVER, Block, Element, constant_text
@@ -25,7 +25,7 @@ def elementwise(compute: Compute) -> OpEmitter:
     """Applies `compute` piece by piece; narrow floats go through f32."""
 
     def emit(e: Emitter, op: Operation) -> None:
-        result = op.results[0]
+        result = SSAValue.get(op)
         block, values = e.block(result.type), e.values
         rows = zip(*[values[operand] for operand in op.operands], strict=True)
         apply = _through_f32(compute) if block.element in NARROW_FLOATS else compute
@@ -105,6 +105,7 @@ def _extremum_of_numbers(predicate: str) -> Compute:
 # -- float division ----------------------------------------------------------------------------------
 
 REPEATS_WORTH_A_RECIPROCAL = 8
+"""How often a division by one number runs, from which on its reciprocal is computed first."""
 
 _SAFE_DIVISORS = (2.0**-20, 2.0**20)
 """Positive, because with negative ones -0 would lose its sign."""
@@ -166,7 +167,7 @@ def _is_extreme(e: Emitter, block: Block, piece: str) -> str:
 
 def _safe_divisor(e: Emitter, block: Block, first: str, second: str, signed: bool) -> str:
     """The divisor, replaced by 1 where a division would trap: by zero, and the least number by -1, which wraps."""
-    if second[0] != "%" and second not in (block.constant(0), block.constant(-1)):
+    if not second.startswith("%") and second not in (block.constant(0), block.constant(-1)):
         return second
     bad = compare(e, block, "eq", second, block.constant(0))
     if signed:
@@ -186,7 +187,7 @@ def divide(e: Emitter, block: Block, first: str, second: str, signed: bool = Tru
     """The quotient rounded towards zero. Blocks of narrow integers divide as floats: x86 divides no integer vectors."""
     divisor = _safe_divisor(e, block, first, second, signed)
     s, u = ("s", "si") if signed else ("u", "ui")
-    if not block.lanes or block.element.bits > 32 or divisor[0] != "%":
+    if not block.lanes or block.element.bits > 32 or not divisor.startswith("%"):
         return e.value(f"{s}div {block.text} {first}, {divisor}")
     exact = block.of(_exact_float(block.element))
     left, right = (e.value(f"{u}tofp {block.text} {piece} to {exact.text}") for piece in (first, divisor))
@@ -195,7 +196,7 @@ def divide(e: Emitter, block: Block, first: str, second: str, signed: bool = Tru
 
 def remainder(e: Emitter, block: Block, first: str, second: str, signed: bool = True) -> str:
     divisor = _safe_divisor(e, block, first, second, signed)
-    if not block.lanes or block.element.bits > 32 or divisor[0] != "%":
+    if not block.lanes or block.element.bits > 32 or not divisor.startswith("%"):
         return e.value(f"{'s' if signed else 'u'}rem {block.text} {first}, {divisor}")
     product = e.value(f"mul {block.text} {divide(e, block, first, divisor, signed)}, {divisor}")
     return e.value(f"sub {block.text} {first}, {product}")
@@ -236,7 +237,7 @@ def _extended(opcode: str, extension: str) -> OpEmitter:
     """Both halves of the result of an operation in twice the width."""
 
     def emit(e: Emitter, op: Operation) -> None:
-        block = e.block(op.results[0].type)
+        block = e.block(SSAValue.get(op).type)
         bits, halves = block.element.bits, []
         text = f"<{block.lanes} x i{2 * bits}>" if block.lanes else f"i{2 * bits}"
         shift = f"splat (i{2 * bits} {bits})" if block.lanes else str(bits)
@@ -265,7 +266,7 @@ def _emit_compare(e: Emitter, op: Operation, predicate: str) -> None:
     if block.element in NARROW_FLOATS:
         rows = [tuple([widen(e, block, piece) for piece in row]) for row in rows]
         block = block.of(F32)
-    e.values[op.results[0]] = tuple([compare(e, block, predicate, first, second) for first, second in rows])
+    e.values[SSAValue.get(op)] = tuple([compare(e, block, predicate, first, second) for first, second in rows])
 
 
 def _emit_arith_compare(e: Emitter, op: arith.CmpfOp | arith.CmpiOp) -> None:
@@ -278,20 +279,20 @@ def _emit_tile_compare(e: Emitter, op: tile.CompareOp) -> None:
 
 
 def _emit_select(e: Emitter, op: Operation) -> None:
-    block = e.block(op.results[0].type)
+    block = e.block(SSAValue.get(op).type)
     condition, first, second = (e.values[operand] for operand in op.operands)
     if len(condition) != len(first) or (block.lanes and e.block(op.operands[0].type).lanes == 0):
         condition = (e.splat(block.piece.mask, condition[0]),) * block.rows
     rows = zip(condition, first, second, strict=True)
-    e.values[op.results[0]] = tuple([choose(e, block, *row) for row in rows])
+    e.values[SSAValue.get(op)] = tuple([choose(e, block, *row) for row in rows])
 
 
 def _emit_constant(e: Emitter, op: arith.ConstantOp) -> None:
-    block, value = e.block(op.results[0].type), op.value
+    block, value = e.block(SSAValue.get(op).type), op.value
     if isinstance(value, IntegerAttr | FloatAttr):
-        e.values[op.results[0]] = (block.constant(value.value.data),)
+        e.values[SSAValue.get(op)] = (block.constant(value.value.data),)
     elif isinstance(value, DenseIntOrFPElementsAttr):
-        e.values[op.results[0]] = _dense(block, value)
+        e.values[SSAValue.get(op)] = _dense(block, value)
     else:
         raise unsupported(op, "an integer, a float or a dense constant")
 

@@ -15,8 +15,8 @@ from .emitter import Emitter, Table
 
 def _emit_index(e: Emitter, op: tile.IndexOp) -> None:
     indices = e.scalars(op.indices)
-    name = e.expressions.emit(op.access.results[0], indices)
-    if name[0] == "%" and e.expressions.is_nonnegative(op.access.results[0], indices):
+    name = e.expressions.emit(op.access.result, indices)
+    if name.startswith("%") and e.expressions.is_nonnegative(op.access.result, indices):
         e.expressions.nonnegative.add(name)
     e.values[op.result] = (name,)
 
@@ -103,7 +103,11 @@ def _regrouped(e: Emitter, block: Block, pieces: Pieces, lanes: int) -> Pieces:
 # -- random bits -------------------------------------------------------------------------------------
 
 PHILOX_ROUNDS = 10
+"""As the authors recommend."""
+
 PHILOX_FACTORS = (0xD2511F53, 0xCD9E8D57)
+"""Of the first and the third word."""
+
 PHILOX_KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 """Constants of Philox4x32: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011."""
 

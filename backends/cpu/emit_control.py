@@ -92,7 +92,7 @@ class _Loop:
     def body(self, index: str, mask: str, values: Sequence[str]) -> list[str]:
         """Emits the body for one index; the values that it yields."""
         e = self.e
-        if index[0] == "%" and e.expressions.is_nonnegative(self.low, self.indices):
+        if index.startswith("%") and e.expressions.is_nonnegative(self.low, self.indices):
             e.expressions.nonnegative.add(index)
         e.values[self.index] = (index,)
         if self.mask is not None:

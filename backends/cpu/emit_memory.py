@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.ir import SSAValue
+
 from ...ir import tile
 from ...ir.errors import BackendError
 from ...ir.locations import location_text
@@ -14,6 +16,7 @@ from .emitter import Emitter, Table, unsupported
 from .lanes import Lanes, guarded, load, store
 
 CACHE_LINE = 64
+"""Bytes that one hint fetches."""
 
 SCRATCH_BYTES = 256 << 10
 """The most memory of one scratch buffer; it lies on a thread's stack."""
@@ -58,7 +61,7 @@ def _is_column_major(block: Block, strides: Sequence[str]) -> bool:
 
 
 def _emit_load(e: Emitter, op: tile.LoadOp) -> None:
-    result = op.results[0]
+    result = SSAValue.get(op)
     block, ((buffer,), indices, mask, other) = e.block(result.type), e.operand_groups(op)
     address, strides = _base(e, op, block, buffer, indices)
     masks, others = _masks(mask, block), _others(other, block)
@@ -77,7 +80,7 @@ def _load_rows(e: Emitter, block: Block, address: str, strides: Sequence[str], m
 
 
 def _emit_store(e: Emitter, op: tile.StoreOp) -> None:
-    block, ((pieces,), (buffer,), indices, mask) = e.block(op.operands[0].type), e.operand_groups(op)
+    block, ((pieces,), (buffer,), indices, mask) = e.block(op.value.type), e.operand_groups(op)
     address, strides = _base(e, op, block, buffer, indices)
     masks = _masks(mask, block)
     if _is_column_major(block, strides):

@@ -114,7 +114,8 @@ def _emit_reduce(e: Emitter, op: tile.ReduceOp) -> None:
     groups = reduce(e, op.combiner.data, wide, dimension, list(zip(*columns, strict=True)))
     results = list(zip(*groups, strict=True))
     if wide is not block:
-        kept = e.block(op.results[0].type).piece
+        key, *_ = op.results
+        kept = e.block(key.type).piece
         results[0] = tuple([narrow(e, kept, piece) for piece in results[0]])
     e.values.update(zip(op.results, results, strict=True))
 

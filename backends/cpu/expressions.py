@@ -67,9 +67,9 @@ class Expressions:
 
     def _atom(self, atom: Atom, indices: Sequence[str]) -> str:
         if atom.kind == "dim":
-            return indices[int(atom.args[0])]
+            return indices[int(atom.name)]
         if atom.kind == "symbol":
-            return self.symbols[str(atom.args[0])]
+            return self.symbols[str(atom.name)]
         first, second = atom.args
         return _OPERATORS[atom.kind](self, first, second, indices)
 

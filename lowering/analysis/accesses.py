@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
@@ -20,6 +21,22 @@ from .radix import Place, canonical, linear_offset, match_places, substituted
 from .sizes import Sizes
 
 # -- indices and accesses ----------------------------------------------------------------------------
+
+Item = TypeVar("Item")
+
+
+def nests_of(block: Block) -> list[loop.NestOp]:
+    """The nests directly in a block."""
+    return [op for op in block.ops if isinstance(op, loop.NestOp)]
+
+
+def only(items: Sequence[Item]) -> Item | None:
+    """The item of a sequence that holds just one."""
+    match items:
+        case [item]:
+            return item
+        case _:
+            return None
 
 
 def extent_of(index: SSAValue) -> Expr | None:
@@ -43,7 +60,7 @@ def index_operands(op: AccessOp) -> Sequence[SSAValue]:
 
 def accessed(op: loop.ReadOp | loop.WriteOp) -> SSAValue:
     """The tensor or buffer that an access touches."""
-    return op.operands[0] if isinstance(op, loop.ReadOp) else op.operands[1]
+    return op.source if isinstance(op, loop.ReadOp) else op.target
 
 
 def same_place(first: AccessOp, second: AccessOp) -> bool:

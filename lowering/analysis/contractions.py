@@ -14,6 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...ir import loop
 from ...ir.dtypes import BFLOAT16, FLOAT16, FLOAT32
+from .accesses import nests_of, only
 
 NARROW = (BFLOAT16, FLOAT16)
 """Element types whose products are exact in f32, in which they are summed."""
@@ -49,19 +50,18 @@ class Contraction:
     @property
     def depth(self) -> SSAValue:
         """The index that is summed over."""
-        return self.reduction.indices[0]
+        (index,) = self.reduction.indices
+        return index
 
 
 def contraction_of(kernel: loop.KernelOp) -> Contraction | None:
     """The product that a kernel computes, if that is what it does."""
-    nests = [op for op in kernel.block.ops if isinstance(op, loop.NestOp)]
-    if len(nests) != 1 or not isinstance(nests[0], loop.ParallelOp):
+    nest = only(nests_of(kernel.block))
+    reduction = only(nests_of(nest.block)) if isinstance(nest, loop.ParallelOp) else None
+    if not isinstance(nest, loop.ParallelOp) or not isinstance(reduction, loop.ReduceOp):
         return None
-    inner = [op for op in nests[0].block.ops if isinstance(op, loop.NestOp)]
-    if len(inner) != 1 or not isinstance(inner[0], loop.ReduceOp):
-        return None
-    factors = factors_of(inner[0])
-    found = None if factors is None else Contraction(nests[0], inner[0], *factors)
+    factors = factors_of(reduction)
+    found = None if factors is None else Contraction(nest, reduction, *factors)
     return None if found is not None and found.is_wide and not (found.rows and found.columns) else found
 
 

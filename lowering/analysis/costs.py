@@ -90,7 +90,7 @@ def read_bytes(reads: Iterable[loop.ReadOp], sizes: Sizes) -> int:
     most the whole tensor. A read at computed places counts as often as it runs."""
     whole, width, mapped, computed = 0, 0, dict[MapAttr, int](), 0
     for read in reads:
-        whole, width = tensor_bytes(read.operands[0], sizes), width_of(read.operands[0])
+        whole, width = tensor_bytes(read.source, sizes), width_of(read.source)
         extents = [extent for index in index_operands(read) if (extent := extent_of(index)) is not None]
         if len(extents) < len(index_operands(read)):
             computed += sizes.volume([size for nest in enclosing_nests(read) for size in nest.sizes])
@@ -124,8 +124,8 @@ def bytes_moved(kernel: loop.KernelOp) -> int:
     sizes = Sizes.at(kernel)
     reads: dict[SSAValue, list[loop.ReadOp]] = {}
     for op in kernel.walk():
-        if isinstance(op, loop.ReadOp) and isinstance(op.operands[0].type, TensorType):
-            reads.setdefault(op.operands[0], []).append(op)
+        if isinstance(op, loop.ReadOp) and isinstance(op.source.type, TensorType):
+            reads.setdefault(op.source, []).append(op)
     copied = sum(tensor_bytes(value, sizes) for value in kernel.operands)
     written = sum(tensor_bytes(result, sizes) for result in kernel.results)
     return copied + written + sum(read_bytes(found, sizes) for found in reads.values())

@@ -13,7 +13,7 @@ from xdsl.traits import DefaultResource, IsTerminator, MemoryEffectKind, Resourc
 from ...ir import loop
 from ...ir.definitions import definitions_of, symbols_of
 from ...ir.graph.calls import Checks
-from .accesses import all_ops
+from .accesses import all_ops, nests_of, only
 from .contractions import is_contraction
 from .costs import read_bytes, tensor_bytes
 from .sizes import Sizes
@@ -62,16 +62,16 @@ class Kernel:
 
     def note(self, read: loop.ReadOp) -> None:
         """Counts a read if it is of a tensor of the function."""
-        source = read.operands[0]
+        source = read.source
         if isinstance(source.type, TensorType):
             self.reads.setdefault(source, []).append(read)
 
     def forget(self, read: loop.ReadOp) -> None:
         """No longer counts a read."""
-        reads = self.reads[read.operands[0]]
+        reads = self.reads[read.source]
         reads.remove(read)
         if not reads:
-            del self.reads[read.operands[0]]
+            del self.reads[read.source]
 
     def absorb(self, other: Kernel, op: loop.KernelOp) -> None:
         """Counts what another kernel does, too; `op` does both now."""
@@ -85,12 +85,11 @@ class Kernel:
     @property
     def nest(self) -> loop.NestOp | None:
         """The one nest of the kernel's body."""
-        nests = self.nests
-        return nests[0] if len(nests) == 1 else None
+        return only(self.nests)
 
     @property
     def nests(self) -> list[loop.NestOp]:
-        return [op for op in self.op.block.ops if isinstance(op, loop.NestOp)]
+        return nests_of(self.op.block)
 
     def writes(self, result: SSAValue) -> list[loop.WriteOp]:
         """The writes that make a result."""

@@ -59,13 +59,13 @@ def canonical(place: Place, same_as: tuple[int, ...], sizes: Sizes) -> tuple[tup
 
     def note(leaf: Atom) -> str:
         if leaf.kind == "dim":
-            order.setdefault(leaf.args[0], len(order))
+            order.setdefault(leaf.name, len(order))
         return ""
 
     for result in results:
         result.render(note)
     renamed = tuple(
-        result.substitute(lambda leaf: dim(order[leaf.args[0]]) if leaf.kind == "dim" else None) for result in results
+        result.substitute(lambda leaf: dim(order[leaf.name]) if leaf.kind == "dim" else None) for result in results
     )
     return tuple(order), renamed
 
@@ -139,7 +139,7 @@ def radix_digits(offset: Expr, extents: Sequence[Expr | None], sizes: Sizes) -> 
         dims = [atom for atom in monomial if atom.kind != "symbol"]
         if len(dims) != 1 or dims[0].kind != "dim" or coefficient < 0:
             return []
-        position = dims[0].args[0]
+        position = dims[0].name
         extent = extents[position]
         if extent is None:
             return []

@@ -6,7 +6,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...ir import loop
 from ...ir.expr import Expr, dim
-from .accesses import all_ops
+from .accesses import all_ops, only
 
 
 def writers_of(kernel: loop.KernelOp) -> dict[SSAValue, list[loop.WriteOp]]:
@@ -84,9 +84,9 @@ def places(read: loop.ReadOp, writer: loop.WriteOp, nest: Operation) -> dict[SSA
 
 def can_remake(read: loop.ReadOp, writes: list[loop.WriteOp]) -> bool:
     """Whether what is read takes scalar code alone to compute again."""
-    if len(writes) != 1 or writes[0].combiner is not None:
+    writer = only(writes)
+    if writer is None or writer.combiner is not None:
         return False
-    (writer,) = writes
     nest = nest_beside(writer, read)
     ops = slice_of(writer.value, nest)
     inside = all(is_index_in(index, nest) or not isinstance(index.owner, Operation) for index in writer.indices)

@@ -8,6 +8,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from ...ir import loop
+from .accesses import only
 
 COMBINERS: dict[type[Operation], str] = {
     arith.AddfOp: "add",
@@ -36,14 +37,16 @@ def scan_of(nest: loop.ForOp) -> Scan | None:
     if len(nest.carried) != 1:
         return None
     (carried,) = nest.carried
-    uses = list(carried.uses)
-    step = uses[0].operation if len(uses) == 1 else None
-    if step is None or type(step) not in COMBINERS or step.parent is not nest.block:
+    use = only(list(carried.uses))
+    if use is None:
+        return None
+    step = use.operation
+    if type(step) not in COMBINERS or step.parent is not nest.block:
         return None
     last = nest.block.last_op
-    if last is None or last.operands[0] is not step.results[0]:
+    if last is None or last.operands[0] is not SSAValue.get(step):
         return None
-    return Scan(step, step.operands[1 - uses[0].index], COMBINERS[type(step)])
+    return Scan(step, step.operands[1 - use.index], COMBINERS[type(step)])
 
 
 __all__ = ["Scan", "scan_of"]

@@ -35,7 +35,7 @@ class Sizes:
         if size.is_constant:
             return size.constant
         values = dict(self.hints)
-        return int(size.evaluate(lambda leaf: values.get(leaf.args[0], UNKNOWN_SIZE)))
+        return int(size.evaluate(lambda leaf: values.get(leaf.name, UNKNOWN_SIZE)))
 
     def volume(self, sizes: Iterable[Expr]) -> int:
         """The likely number of points of a box; an empty one counts as a point."""

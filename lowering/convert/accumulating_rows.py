@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 
 from ...ir import loop, tile
 from ...ir.combiners import Combiner
 from ...ir.expr import ZERO, contiguous_strides, dim, linearize, minimum
-from ...ir.tile.ops import INDEX
 from ..schedule.plan import ROW_BLOCK, AccumulatingPlan
-from .block_builder import Address, Buffer
+from .block_builder import Address, Buffer, new_index
 from .nests import NestEmitter, Span
 from .parallel_rows import RowEmitter
 
@@ -97,7 +96,7 @@ class AccumulationEmitter:
 
     def along(self, each: Collector, body: Callable[[Collector, Sequence[SSAValue]], None]) -> None:
         """Runs a body for every element of a local, given its indices."""
-        *outer, last = [(Block(arg_types=[INDEX]).args[0], size) for size in each.local.sizes]
+        *outer, last = [(new_index(), size) for size in each.local.sizes]
         spans = [*(Span.whole(*one) for one in outer), Span.whole(*last, each.width)]
 
         def element(_: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -118,7 +117,7 @@ class AccumulationEmitter:
 
     def add_programs(self, each: Collector, indices: Sequence[SSAValue]) -> None:
         """What all programs have collected, into the copy of the first."""
-        chunk = Block(arg_types=[INDEX]).args[0]
+        chunk = new_index()
         count = self.builder.add(tile.GridSizeOp.make())
         element = loop.scalar_type(each.local.buffer.type.element_type)
 

@@ -35,6 +35,12 @@ from ...ir.tile.ops import INDEX, block_type, element_of, shape_of
 from ..schedule.prefetch import Stream
 
 
+def new_index() -> SSAValue:
+    """A name for an index that no loop has."""
+    (index,) = Block(arg_types=[INDEX]).args
+    return index
+
+
 @dataclass(frozen=True)
 class Lane:
     """The loop index that runs along lanes: its value in lane 0, how many lanes, and which of them are on."""
@@ -104,11 +110,11 @@ class BlockBuilder:
     # -- plumbing --------------------------------------------------------------------------------
 
     def add(self, op: Operation) -> SSAValue:
-        """Appends an op and gives its first result."""
+        """Appends an op and gives its result."""
         if self.location is not None:
             op.location = self.location
         self.block.add_op(op)
-        return op.results[0]
+        return SSAValue.get(op)
 
     def append(self, op: Operation) -> None:
         if self.location is not None:
@@ -250,11 +256,11 @@ class BlockBuilder:
 
     def _evaluate_atom(self, indices: Sequence[SSAValue], atom: Atom, varying: set[int]) -> SSAValue:
         if atom.kind == "dim":
-            index = indices[atom.args[0]]
+            index = indices[atom.name]
             if self.is_lane(index):
                 return self.lane_numbers()
             value = self.values[index]
-            return value if isinstance(value.type, VectorType) else self.evaluate(indices, dim(atom.args[0]))
+            return value if isinstance(value.type, VectorType) else self.evaluate(indices, dim(atom.name))
         if atom.kind == "symbol":
             return self.add(tile.IndexOp.make((), Expr((((atom,), 1),)), self.number_type))
         lhs, rhs = (self.evaluate(indices, arg) for arg in atom.args)
@@ -286,7 +292,7 @@ class BlockBuilder:
             self._clone(op)
             return
         kind = op.name.removeprefix("arith.")
-        self.values[op.results[0]] = self.add(tile.ConvertOp.make(kind, value, op.results[0].type))
+        self.values[SSAValue.get(op)] = self.add(tile.ConvertOp.make(kind, value, SSAValue.get(op).type))
 
     def _clone(self, op: Operation) -> None:
         operands = self.aligned([self.values[operand] for operand in op.operands])
@@ -303,7 +309,7 @@ class BlockBuilder:
         start = buffer.start.substitute_dims([dim(shift + k) for k in range(len(buffer.start_indices))])
         offset = linearize(exprs, buffer.strides) + start
         merged, access = canonical_access([*indices, *buffer.start_indices], [offset])
-        address = self.address(merged, access.results[0])
+        address = self.address(merged, access.result)
         if buffer.lane_stride == ZERO or self.lane is None:
             return buffer, address
         if address.offsets is not None:
@@ -400,13 +406,13 @@ class BlockBuilder:
 
     def _index(self, op: loop.IndexOp) -> None:
         if op.result.type == i64:
-            self.values[op.result] = self.evaluate(list(op.indices), op.map.results[0])
+            self.values[op.result] = self.evaluate(list(op.indices), op.map.result)
             return
-        address = self.address(list(op.indices), op.map.results[0])
+        address = self.address(list(op.indices), op.map.result)
         if address.lane_stride == ZERO:
             self.values[op.result] = self.add(tile.IndexOp.make(address.indices, address.offset, INDEX))
         else:
-            self.values[op.result] = self.evaluate(list(op.indices), op.map.results[0])
+            self.values[op.result] = self.evaluate(list(op.indices), op.map.result)
 
     def _index_cast(self, op: arith.IndexCastOp) -> None:
         value = self.values[op.input]

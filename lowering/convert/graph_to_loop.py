@@ -14,7 +14,7 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...ir import graph, host, loop, plugins
@@ -60,11 +60,11 @@ def _constant(memory: Memory, op: graph.ConstantOp) -> Source | None:
 
 
 def _iota(memory: Memory, op: graph.IotaOp) -> Source:
-    return Formula(op.start.results[0] + dim(0) * op.step.results[0], op.element)
+    return Formula(op.start.result + dim(0) * op.step.result, op.element)
 
 
 def _size(memory: Memory, op: graph.SizeOp) -> Source | None:
-    return Formula(op.expr, op.element) if isinstance(op.results[0].type, TensorType) else None
+    return Formula(op.expr, op.element) if isinstance(SSAValue.get(op).type, TensorType) else None
 
 
 def _view(memory: Memory, op: graph.ViewOp) -> Source:
@@ -72,7 +72,7 @@ def _view(memory: Memory, op: graph.ViewOp) -> Source:
     if place is not None:
         return memory.source(op.operand).through(place, memory.box(op.sizes))
     assert isinstance(op, graph.AsStridedOp)
-    view = host.ViewOp.make(memory.tensor(op.operand), op.offset.results[0], op.type)
+    view = host.ViewOp.make(memory.tensor(op.operand), op.offset.result, op.type)
     return Element(insert_where_made(op.result, view), identity(len(op.sizes)))
 
 
@@ -147,7 +147,7 @@ class FunctionConverter:
 
     def describe(self, op: Operation, source: Source | None) -> None:
         if source is not None:
-            self.memory.sources[op.results[0]] = source
+            self.memory.sources[SSAValue.get(op)] = source
         self.described.append(op)
 
     def replace(self, op: Operation, replacement: Operation) -> None:

@@ -20,20 +20,20 @@ from ...ir.host import LaunchOp
 from ...ir.product_schedule import PRODUCT, ProductAttr
 from ...ir.shapes import SymbolRange, sizes_of, strides_of, symbol_ranges, tensor_type
 from ...ir.target import Target, target_of
-from ...ir.tile.ops import INDEX, buffer_type
+from ...ir.tile.ops import buffer_type
 from ..analysis.contractions import contraction_of
 from ..schedule.model import KernelModel, captured
 from ..schedule.plan import AccumulatingPlan, ParallelPlan, Plan, Planner, SerialPlan, SplitPlan
 from ..schedule.prefetch import LeafFinder, Prefetcher, Stream
 from .accumulating_rows import AccumulationEmitter
-from .block_builder import BlockBuilder, Buffer
+from .block_builder import BlockBuilder, Buffer, new_index
 from .grid_kernel import GridConverter
 from .nests import NestEmitter, fits_scratch, ops_before
 from .parallel_rows import RowEmitter
 from .product_kernel import ProductConverter
 from .split_reduction import SplitEmitter
 
-PROGRAM = Block(arg_types=[INDEX]).args[0]
+PROGRAM = new_index()
 """Stands for the number of the running program among loop indices."""
 
 

@@ -16,7 +16,7 @@ from ...ir.tile.ops import INDEX, element_of
 from ..schedule.choose import leaf_lane
 from ..schedule.model import KernelModel, element_bits, is_leaf, local_strides
 from ..schedule.prefetch import Stream
-from .block_builder import BlockBuilder, Buffer, Lane
+from .block_builder import BlockBuilder, Buffer, Lane, new_index
 
 SCRATCH_BYTES = 128 * 1024
 """The most that a program keeps in scratch per local."""
@@ -50,7 +50,7 @@ class Span:
 
     def cut(self, length: int) -> tuple[Span, Span]:
         """A loop over pieces of that length, and the loop over one piece."""
-        start = Block(arg_types=[INDEX]).args[0]  # a name for where a piece starts
+        start = new_index()  # a name for where a piece starts
         high = self.high.substitute_dims([dim(1 + k) for k in range(len(self.indices))])
         piece = Span(self.index, dim(0), minimum(dim(0) + length, high), (start, *self.indices), self.width)
         return Span(start, self.low, self.high, self.indices, stride=length), piece
@@ -287,7 +287,7 @@ def yields_in_order(op: loop.ReduceOp) -> bool:
             index = op.yielded.operands[position + 1].owner
             if not isinstance(index, loop.IndexOp) or list(index.indices) != list(op.indices):
                 return False
-            if index.map.results[0] != number:
+            if index.map.result != number:
                 return False
         position += combiner.arity
     return True

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 
 from ...ir import tile
 from ...ir.expr import ONE, Expr, delinearize, dim, floordiv, minimum, mod
 from ...ir.tile.ops import INDEX
 from ..schedule.plan import ParallelPlan
+from .block_builder import new_index
 from .nests import NestEmitter, Span
 from .square_tiles import TiledEmitter
 
@@ -21,7 +22,7 @@ class RowEmitter:
         self.plan = plan
         self.emitter = emitter
         self.program = program
-        self.row = Block(arg_types=[INDEX]).args[0]  # the number of a row among all rows
+        self.row = new_index()  # the number of a row among all rows
 
     @property
     def lane_chunk(self) -> Expr:

@@ -86,7 +86,7 @@ class ProductNests(GridNests):
                 builder.running(nest.indices[plan.row], rows),
                 builder.running(nest.indices[plan.column], columns),
             ):
-                builder.values[self.contraction.reduction.results[0]] = part
+                builder.values[SSAValue.get(self.contraction.reduction)] = part
                 for op in nest.block.ops:
                     if op is not self.contraction.reduction:
                         self.op(op)
@@ -146,7 +146,7 @@ class ProductNests(GridNests):
             else:
                 total = builder.add(tile.DotOp.make(lhs, rhs, made.carried[0]))
             builder.append(tile.YieldOp.make([total]))
-        return made.results[0]
+        return SSAValue.get(made)
 
     def factor(self, read: loop.ReadOp, first: SSAValue, second: SSAValue, rows: int, columns: int) -> SSAValue:
         """The box of a factor that this step needs, as it lies in memory, and turned if need be."""

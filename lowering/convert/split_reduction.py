@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ...ir import tile
 from ...ir.expr import ZERO, Expr, contiguous_strides, dim, linearize, minimum
-from ...ir.tile.ops import INDEX
 from ..schedule.plan import ROW_BLOCK, SplitPlan
-from .block_builder import Address
+from .block_builder import Address, new_index
 from .nests import NestEmitter, Span, combiners_of, ops_after, ops_before
 
 
@@ -92,7 +91,7 @@ class SplitEmitter:
     def _rows(self, low: Expr, high: Expr) -> Sequence[SSAValue]:
         """Accumulates in the partial results themselves, a few rows at a time, so that memory is read in order."""
         reduction = self.plan.reduction
-        start = Block(arg_types=[INDEX]).args[0]
+        start = new_index()
         blocks = Span(start, low, high, (self.program,), stride=ROW_BLOCK)
         self.emitter.loops([self.lane_span()], (), lambda _: self._clear())
 
@@ -115,7 +114,7 @@ class SplitEmitter:
     def _combine(self) -> Sequence[SSAValue]:
         reduction = self.plan.reduction
         self.emitter.ops(ops_before(reduction))
-        chunk = Block(arg_types=[INDEX]).args[0]
+        chunk = new_index()
         count = self.builder.add(tile.GridSizeOp.make())
 
         copies = Span(chunk, ZERO, dim(0), (count,))

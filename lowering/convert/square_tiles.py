@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 
 from ...ir import loop, tile
 from ...ir.expr import ONE, const, dim, linearize, minimum
 from ...ir.tile.ops import INDEX
 from ..schedule.model import Access
 from ..schedule.plan import PACKED_TILE, SIDE, ParallelPlan
-from .block_builder import Buffer, Place
+from .block_builder import Buffer, Place, new_index
 from .nests import Body, NestEmitter, Span
 
 ROWS, PITCH = (extent + SIDE for extent in PACKED_TILE)
@@ -52,10 +52,7 @@ class TiledEmitter:
         read = access.op
         assert isinstance(read, loop.ReadOp)
         scratch = self.builder.add(tile.ScratchOp.make(read.result.type, ROWS * PITCH))
-        squares = [
-            Span(Block(arg_types=[INDEX]).args[0], span.low, span.high, span.indices, stride=SIDE)
-            for span in self.inside
-        ]
+        squares = [Span(new_index(), span.low, span.high, span.indices, stride=SIDE) for span in self.inside]
 
         def square(_: Sequence[SSAValue]) -> Sequence[SSAValue]:
             self.copy_square(access, scratch, [span.index for span in squares])

@@ -54,7 +54,7 @@ class CallAttention(RewritePattern):
         if any(strides_of(operand.type)[-1] != ONE for operand in operands):
             return
         ops = [key, *_call(op, operands, found.scale)]
-        rewriter.replace(op, ops, [ops[-1].results[0]])
+        rewriter.replace(op, ops, [SSAValue.get(ops[-1])])
 
 
 def _call(op: graph.BatchMatmulOp, operands: tuple[SSAValue, ...], scale: float) -> list[Operation]:
@@ -63,10 +63,11 @@ def _call(op: graph.BatchMatmulOp, operands: tuple[SSAValue, ...], scale: float)
     batch, length, width = op.sizes
     sizes = (batch, ONE, length, width)
     types = [tensor_type(op.element, sizes, _library_strides(*sizes)), tensor_type(FLOAT32, (batch, ONE, length))]
-    inputs = [head.results[0] for head in heads]
+    inputs = [SSAValue.get(head) for head in heads]
     arguments = Arguments((OperandRef(0), OperandRef(1), OperandRef(2)), (("scale", scale),))
     call = graph.ExternOp.make(LIBRARY_CALL, inputs, arguments, types, location=op.location)
-    return [*heads, call, graph.ReshapeOp.build_from((call.results[0],), op.type, op.location)]
+    output, *_ = call.results
+    return [*heads, call, graph.ReshapeOp.build_from((output,), op.type, op.location)]
 
 
 def _with_head(value: SSAValue) -> graph.AsStridedOp:

@@ -31,7 +31,7 @@ def replace_with_value(rewriter: PatternRewriter, op: Operation, value: SSAValue
 
 def may_replace(op: graph.GraphOp, value: SSAValue) -> bool:
     """Whether a value can stand for an op's result: the same type, layout included."""
-    return bool(value.type == op.results[0].type)
+    return bool(value.type == SSAValue.get(op).type)
 
 
 def rewrite(module: ModuleOp, patterns: Sequence[RewritePattern]) -> None:

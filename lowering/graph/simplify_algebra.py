@@ -13,7 +13,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
@@ -135,7 +135,7 @@ class DivideByPowerOfTwo(RewritePattern):
             return
         value = DataAttr.of(op.element, 1.0 / divisor)
         factor = graph.FullOp.build_from((), op.rhs.type, op.location, value=value)
-        rewriter.replace(op, (factor, graph.MulOp.make(op.lhs, factor.results[0], op.type, op.location)))
+        rewriter.replace(op, (factor, graph.MulOp.make(op.lhs, SSAValue.get(factor), op.type, op.location)))
 
 
 class SquareInsteadOfPower(RewritePattern):
@@ -154,7 +154,7 @@ class SquareInsteadOfPower(RewritePattern):
         if exponent == 2:
             rewriter.replace(op, square)
         else:
-            rewriter.replace(op, (square, graph.MulOp.make(square.results[0], op.lhs, op.type, op.location)))
+            rewriter.replace(op, (square, graph.MulOp.make(SSAValue.get(square), op.lhs, op.type, op.location)))
 
 
 class CancelInverse(RewritePattern):

@@ -74,8 +74,8 @@ class Bufferizer:
 
     def _alloc(self, result: SSAValue, source: Operation) -> SSAValue:
         op = self._add(host.AllocOp.make(buffer_type(result.type)), source)
-        self._bind(result, op.results[0])
-        return op.results[0]
+        self._bind(result, SSAValue.get(op))
+        return SSAValue.get(op)
 
     # -- one handler per op -----------------------------------------------------------------------
 
@@ -106,13 +106,13 @@ class Bufferizer:
     def view(self, op: Operation) -> None:
         assert isinstance(op, host.ViewOp)
         made = host.ViewOp.make(self.buffers[op.source], op.element_offset, buffer_type(op.result.type))
-        self._bind(op.result, self._add(made, op).results[0])
+        self._bind(op.result, SSAValue.get(self._add(made, op)))
 
     def extern(self, op: Operation) -> None:
         """`graph.extern → host.extern`, in its `out=` form where there is one that needs no copy."""
         assert isinstance(op, graph.ExternOp)
         target, arguments, inputs = op.target.data, op.arguments.data, self._of(op.inputs)
-        if target in OUT_VARIANTS and is_native(element_of(op.results[0].type)):
+        if target in OUT_VARIANTS and is_native(element_of(SSAValue.get(op).type)):
             self._compute_into(OUT_VARIANTS[target], inputs, arguments, op)
             return
         types = [buffer_type(result.type) if is_memory(result) else result.type for result in op.results]
@@ -132,7 +132,7 @@ class Bufferizer:
     def _compute_into(self, target: str, inputs: list[SSAValue], arguments: Arguments, op: Operation) -> None:
         """Calls the `out=` form of an operator with a new buffer."""
         keywords = (*arguments.keywords, ("out", OperandRef(len(inputs))))
-        operands = [*inputs, self._alloc(op.results[0], op)]
+        operands = [*inputs, self._alloc(SSAValue.get(op), op)]
         self._add(host.ExternOp.make(target, operands, Arguments(arguments.positional, keywords), ()), op)
 
     def copy_into(self, op: Operation) -> None:
@@ -142,12 +142,12 @@ class Bufferizer:
     def weight(self, op: Operation) -> None:
         assert isinstance(op, graph.WeightOp)
         made = host.WeightOp.make(op.weight.data, buffer_type(op.result.type))
-        self._bind(op.result, self._add(made, op).results[0])
+        self._bind(op.result, SSAValue.get(self._add(made, op)))
 
     def constant(self, op: Operation) -> None:
         assert isinstance(op, graph.ConstantOp)
         made = host.ConstantOp.make(op.value, buffer_type(op.result.type))
-        self._bind(op.result, self._add(made, op).results[0])
+        self._bind(op.result, SSAValue.get(self._add(made, op)))
 
     def size(self, op: Operation) -> None:
         """`graph.size` is an expression in the return, which is where an index may be used."""

@@ -88,7 +88,7 @@ class Planner:
         return Temporary(op, first, last, self.domain.simplify(size), self._estimate(size))
 
     def _estimate(self, size: Expr) -> int:
-        return int(size.evaluate(lambda leaf: self.hints.get(leaf.args[0], UNKNOWN_SIZE)))
+        return int(size.evaluate(lambda leaf: self.hints.get(leaf.name, UNKNOWN_SIZE)))
 
     def assign(self, temporaries: Sequence[Temporary]) -> list[Slot]:
         slots: list[Slot] = []

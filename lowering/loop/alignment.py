@@ -31,9 +31,9 @@ class Accesses:
         found = Accesses()
         for inner in all_ops(op.regions[0].block):
             if isinstance(inner, loop.ReadOp):
-                found.reads.setdefault(inner.operands[0], []).append(inner)
+                found.reads.setdefault(inner.source, []).append(inner)
             elif isinstance(inner, loop.WriteOp):
-                found.writes.setdefault(inner.operands[1], []).append(inner)
+                found.writes.setdefault(inner.target, []).append(inner)
         return found
 
     @staticmethod

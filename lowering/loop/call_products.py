@@ -18,6 +18,7 @@ from ...ir.dtypes import element_of
 from ...ir.expr import ZERO, dim
 from ...ir.product_schedule import LIBRARY, PRODUCT
 from ...ir.shapes import tensor_type
+from ..analysis.accesses import only
 from ..analysis.contractions import Contraction, contraction_of
 from ..analysis.kernels import functions_with_kernels
 from ..schedule.model import KernelModel
@@ -79,7 +80,7 @@ class Parting:
         product = kind.make(lhs.result, rhs.result, bias, type_, self.kernel.location)
         assert self.kernel.parent is not None
         self.kernel.parent.insert_ops_before([lhs, rhs, product], self.kernel)
-        return product.results[0]
+        return SSAValue.get(product)
 
     def replace(self, rounded: SSAValue, product: SSAValue) -> None:
         """Has the kernel read the product where it rounded the sum."""
@@ -106,19 +107,19 @@ class Parting:
         strides = self.model.strides(write.target)
         ours = array_of(read, KernelModel(self.kernel).strides(read.source), self.extents, axes)
         theirs = array_of(write, strides, self.extents, axes)
-        return self.kernel.results[0] if ours is not None and ours == theirs and len(self.kernel.results) == 1 else None
+        return only(self.kernel.results) if ours is not None and ours == theirs else None
 
 
 def rounded_sum(reduction: loop.ReduceOp) -> tuple[SSAValue, SSAValue | None] | None:
     """What a sum of products is rounded to, and the bias that is added before."""
-    total, bias = reduction.results[0], None
+    total, bias = SSAValue.get(reduction), None
     user = only_user(total)
     if isinstance(user, arith.AddfOp):
         bias = added_row(user.rhs if user.lhs is total else user.lhs)
         if bias is None:
             return None
         user = only_user(user.result)
-    narrow = reduction.yielded.operands[0].owner.operands[0].owner.operands[0].type  # type: ignore[union-attr]
+    narrow = reduction.yielded.values[0].owner.operands[0].owner.operands[0].type  # type: ignore[union-attr]
     return (user.result, bias) if isinstance(user, arith.TruncFOp) and user.result.type == narrow else None
 
 
@@ -131,8 +132,8 @@ def added_row(value: SSAValue) -> SSAValue | None:
 
 
 def only_user(value: SSAValue) -> Operation | None:
-    uses = [*value.uses]
-    return uses[0].operation if len(uses) == 1 else None
+    use = only([*value.uses])
+    return None if use is None else use.operation
 
 
 def erase_unused(op: Operation) -> None:

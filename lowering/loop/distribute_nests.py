@@ -17,12 +17,12 @@ from ...ir import loop
 from ...ir.expr import dim
 from ...ir.loop.ops import INDEX, extents_attr
 from ...ir.target import Target, target_of
-from ..analysis.accesses import all_ops, index_operands, set_access
+from ..analysis.accesses import all_ops, index_operands, nests_of, set_access
 from ..analysis.kernels import functions_with_kernels
 from ..analysis.remaking import can_remake, writers_of
 from ..analysis.sizes import Sizes
 from ..schedule.grid_plan import GridPlanner
-from ..schedule.model import KernelModel, nests_of
+from ..schedule.model import KernelModel
 from .moves import detach, erase
 from .split_phases import REMADE, PhaseSplitter, phases_of
 
@@ -137,7 +137,7 @@ class Distributor:
                 number[again] = later
                 for use in list(result.uses):
                     if number[top(use.operation, nest)] == later:
-                        use.operation.operands[use.index] = again.results[0]
+                        use.operation.operands[use.index] = SSAValue.get(again)
 
     def keep(
         self, result: SSAValue, nest: loop.NestOp, phase: list[Operation], number: dict[Operation, int]

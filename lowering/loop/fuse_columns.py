@@ -22,7 +22,7 @@ from ...ir.expr import ONE, ZERO, dim, product
 from ...ir.locations import fused
 from ...ir.loop.ops import AccessOp
 from ..analysis import costs
-from ..analysis.accesses import accessed, all_ops, buffer_strides, index_operands, same_place, step
+from ..analysis.accesses import accessed, all_ops, buffer_strides, index_operands, nests_of, only, same_place, step
 from ..analysis.accumulation import accumulation_of
 from ..analysis.kernels import Kernel, Order, functions_with_kernels
 from ..analysis.sizes import Sizes, element_bytes
@@ -65,8 +65,7 @@ def columns_of(kernel: Kernel) -> Columns | None:
     nest = kernel.nest
     if not isinstance(nest, loop.ParallelOp) or nest is not kernel.op.block.last_op or kernel.op.operands:
         return None
-    inner = [op for op in nest.block.ops if isinstance(op, loop.NestOp)]
-    reduction = inner[0] if len(inner) == 1 else None
+    reduction = only(nests_of(nest.block))
     if not isinstance(reduction, loop.ReduceOp) or not reduction.rank or not is_leaf(reduction):
         return None
     if any(isinstance(op, loop.LocalOp) for op in all_ops(kernel.op.block)):
@@ -85,7 +84,7 @@ def rows_of(kernel: Kernel, columns: Columns, sizes: Sizes) -> Rows | None:
     nest = kernel.nest if known is None else known.rows
     if not isinstance(nest, loop.ParallelOp) or kernel.op.operands or (kernel.combines and known is None):
         return None
-    inner = [op for op in nest.block.ops if isinstance(op, loop.NestOp)]
+    inner = nests_of(nest.block)
     leaf = inner[-1] if inner else nest
     if not isinstance(leaf, loop.ParallelOp) or not is_leaf(leaf):
         return None
@@ -272,7 +271,7 @@ class ColumnFuser:
             made = inner.clone(values)
             block.add_op(made)
             if isinstance(made, loop.ReadOp) and (write := _writer(writes, made)) is not None:
-                values[inner.results[0]] = guarded_value(made, write.value)
+                values[SSAValue.get(inner)] = guarded_value(made, write.value)
                 erase(made)
         places = [dim(k) for k in range(len(rows.columns))]
         for yielded, local, name in zip(reduction.yielded.operands, locals_, reduction.combiner_names, strict=True):

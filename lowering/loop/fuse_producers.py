@@ -52,7 +52,7 @@ class Pointwise:
 
     @property
     def result(self) -> SSAValue:
-        return self.kernel.op.results[0]
+        return SSAValue.get(self.kernel.op)
 
     def describe_move(self) -> str:
         return f"move {self.kernel.op.kernel_name.data} to its readers"
@@ -218,7 +218,7 @@ class _Inliner:
     def run(self, move: bool) -> None:
         for op in self.producer.ops:
             self.place(op, move)
-        written = self.producer.write.operands[0]
+        written = self.producer.write.value
         value = self.values.get(written, written)
         if self.guard is not None:
             value = self.add(arith.SelectOp(self.guard[0], value, self.guard[1]))
@@ -276,7 +276,7 @@ class _Inliner:
     def add(self, op: Operation, location: LocationAttr | None = None) -> SSAValue:
         op.location = location or self.read.location
         self.insert(op)
-        return op.results[0]
+        return SSAValue.get(op)
 
 
 def copy_op(op: Operation, operands: Sequence[SSAValue]) -> Operation:

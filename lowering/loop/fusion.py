@@ -253,7 +253,7 @@ def forward(buffer: SSAValue, reads: Iterable[loop.ReadOp]) -> None:
     for read in reads:
         write = next((write for write in writes if reaches(write, read)), None)
         if write is not None:
-            read.result.replace_all_uses_with(guarded_value(read, write.operands[0]))
+            read.result.replace_all_uses_with(guarded_value(read, write.value))
             erase(read)
     if isinstance(buffer.owner, loop.LocalOp) and is_only_written(buffer):
         erase_writes(buffer)

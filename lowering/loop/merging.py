@@ -109,8 +109,8 @@ def direct_needs(block: Block, op: Operation) -> Iterator[Need]:
         for operand in inner.operands:
             if isinstance(operand, OpResult) and operand.op.parent is block:
                 yield operand.op, False
-        if isinstance(inner, loop.ReadOp) and isinstance(inner.operands[0].type, MemRefType):
-            for use in inner.operands[0].uses:
+        if isinstance(inner, loop.ReadOp) and isinstance(inner.source.type, MemRefType):
+            for use in inner.source.uses:
                 if isinstance(use.operation, loop.WriteOp):
                     writer = ancestor_in(block, use.operation)
                     if writer is not None and writer is not op:

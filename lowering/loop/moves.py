@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...ir import loop
 
 MAX_NAME = 48
+"""Characters of the name of a fused kernel; of a longer one its beginning and its end are kept."""
 
 
 def detach(op: Operation) -> None:

@@ -95,7 +95,7 @@ class Shrinker:
         rest = expr
         for monomial, coefficient in expr.terms:
             dims = [atom for atom in monomial if atom.kind == "dim"]
-            if len(dims) == 1 and is_outside(index := indices[dims[0].args[0]], self.block):
+            if len(dims) == 1 and is_outside(index := indices[dims[0].name], self.block):
                 others: tuple[Atom, ...] = tuple(atom for atom in monomial if atom is not dims[0])
                 outer[index] = outer.get(index, ZERO) + Expr.from_terms({others: coefficient})
                 rest = rest - Expr(((monomial, coefficient),))

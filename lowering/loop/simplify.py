@@ -168,10 +168,10 @@ def merge_equal(block: Block, outer: Known) -> None:
 
 def merge(op: Operation, known: Known) -> None:
     """Replaces the op by an equal one, or notes it."""
-    key = (type(op), tuple(op.operands), tuple(op.properties.values()), op.results[0].type)
+    key = (type(op), tuple(op.operands), tuple(op.properties.values()), SSAValue.get(op).type)
     earlier = known.setdefault(key, op)
     if earlier is not op:
-        op.results[0].replace_all_uses_with(earlier.results[0])
+        SSAValue.get(op).replace_all_uses_with(SSAValue.get(earlier))
         erase(op)
 
 

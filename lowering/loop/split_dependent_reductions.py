@@ -23,10 +23,10 @@ from ...ir import loop
 from ...ir.expr import ONE, Expr, ExprLike, const, dim
 from ...ir.shapes import tensor_type
 from ...ir.target import target_of
-from ..analysis.accesses import all_ops, enclosing_nests
+from ..analysis.accesses import all_ops, enclosing_nests, nests_of
 from ..analysis.kernels import functions_with_kernels
 from ..analysis.sizes import Sizes
-from ..schedule.model import KernelModel, nests_of
+from ..schedule.model import KernelModel
 from .moves import erase
 from .nests import take_part
 from .split_reductions import erase_dead
@@ -37,7 +37,7 @@ LONG = 1 << 14
 LEAST_PART, MOST_PART = 1 << 10, 1 << 13
 """Elements of a part of a row: enough to be worth its two results, few enough for several programs at once."""
 
-COLUMN_PART = 1 << 8
+LEAST_COLUMN_PART, COLUMN_PART = 1 << 6, 1 << 8
 """Elements of a part of a column: programs take many columns at a time."""
 
 
@@ -88,7 +88,7 @@ class Exponentials(Pair):
 
 def add(block: Block, op: Operation) -> SSAValue:
     block.add_op(op)
-    return op.results[0]
+    return SSAValue.get(op)
 
 
 def constant(block: Block, value: float, element: Attribute) -> SSAValue:
@@ -112,7 +112,7 @@ def pair_of(block: Block) -> Squares | Exponentials | None:
 
 
 def squares(first: loop.ReduceOp, second: loop.ReduceOp) -> Squares | None:
-    square = second.yielded.operands[0].owner
+    square = second.yielded.values[0].owner
     if not isinstance(square, arith.MulfOp) or square.lhs is not square.rhs or first.combiner_names != ("add",):
         return None
     difference = square.lhs.owner
@@ -122,11 +122,11 @@ def squares(first: loop.ReduceOp, second: loop.ReduceOp) -> Squares | None:
 
 
 def exponentials(first: loop.ReduceOp, second: loop.ReduceOp) -> Exponentials | None:
-    exponential = second.yielded.operands[0].owner
+    exponential = second.yielded.values[0].owner
     if not isinstance(exponential, math.ExpOp) or first.combiner_names != ("max",):
         return None
     difference = exponential.operand.owner
-    if not isinstance(difference, arith.SubfOp) or difference.rhs is not first.results[0]:
+    if not isinstance(difference, arith.SubfOp) or difference.rhs is not SSAValue.get(first):
         return None
     return Exponentials(first, second, difference.rhs) if same_elements(first, second, difference.lhs) else None
 
@@ -134,7 +134,7 @@ def exponentials(first: loop.ReduceOp, second: loop.ReduceOp) -> Exponentials | 
 def same_elements(first: loop.ReduceOp, second: loop.ReduceOp, value: SSAValue) -> bool:
     """Whether the value of the second body is what the first one reduces."""
     indices = dict(zip(first.indices, second.indices, strict=True))
-    return is_same(first.yielded.operands[0], value, indices)
+    return is_same(first.yielded.values[0], value, indices)
 
 
 def is_same(one: SSAValue, other: SSAValue, indices: Mapping[SSAValue, SSAValue]) -> bool:
@@ -156,7 +156,7 @@ def is_mean(value: SSAValue, sum_: loop.ReduceOp) -> bool:
     """Whether a value is a sum by the number of its terms, or times one over that."""
     count = volume(sum_)
     op = value.owner
-    if count is None or not isinstance(op, arith.DivfOp | arith.MulfOp) or op.lhs is not sum_.results[0]:
+    if count is None or not isinstance(op, arith.DivfOp | arith.MulfOp) or op.lhs is not SSAValue.get(sum_):
         return False
     factor = op.rhs.owner
     if not isinstance(factor, arith.ConstantOp) or not isinstance(factor.value, FloatAttr):
@@ -212,7 +212,7 @@ class DependentSplitter:
         count = volume(pair.first)
         if count is None or count < LONG:
             return None
-        least, most = (COLUMN_PART // 4, COLUMN_PART) if self.runs_down_columns(pair) else (LEAST_PART, MOST_PART)
+        least, most = (LEAST_COLUMN_PART, COLUMN_PART) if self.runs_down_columns(pair) else (LEAST_PART, MOST_PART)
         extents = [size.constant for size in pair.first.sizes]
         for position, extent in enumerate(extents):
             rest = prod(extents[position + 1 :])
@@ -304,14 +304,14 @@ class DependentSplitter:
     ) -> SSAValue:
         """A copy of the reduction over one part."""
         for op in self.needed(reduction, pair):
-            if op.results[0] not in copies:
+            if SSAValue.get(op) not in copies:
                 space.block.add_op(op.clone(copies))
         made = reduction.clone(copies)
         space.block.add_op(made)
         for position, number in enumerate(space.indices[: len(cut.counts)]):
             last = position == len(cut.counts) - 1
             take_part(made, position, number, const(cut.length if last else 1), self.sizes)
-        return made.results[0]
+        return SSAValue.get(made)
 
     # -- combination ---------------------------------------------------------------------------------
 
@@ -321,7 +321,7 @@ class DependentSplitter:
         first = loop.ReduceOp.make(cut.counts, pair.first.combiner_names, pair.first.result_types)
         first.block.add_op(loop.YieldOp.make([read_part(first, parts.results[0], indices)]))
         replace(pair.first, first)
-        centre = first.results[0] if isinstance(pair, Exponentials) else pair.centre
+        centre = SSAValue.get(first) if isinstance(pair, Exponentials) else pair.centre
         second = loop.ReduceOp.make(cut.counts, pair.second.combiner_names, pair.second.result_types)
         own, left = (read_part(second, part, indices) for part in parts.results)
         second.block.add_op(loop.YieldOp.make([pair.moved(second.block, own, left, centre, cut.volume)]))
@@ -334,9 +334,10 @@ def divisors(expr: Expr, position: int) -> Iterator[int]:
     for atom in (atom for monomial, _ in expr.terms for atom in monomial):
         if atom.kind in ("dim", "symbol"):
             continue
-        if atom.kind in ("floordiv", "mod") and position in atom.args[0].dims and atom.args[1].is_constant:
-            yield atom.args[1].constant
-        for argument in atom.args:
+        base, divisor = atom.args
+        if atom.kind in ("floordiv", "mod") and position in base.dims and divisor.is_constant:
+            yield divisor.constant
+        for argument in (base, divisor):
             yield from divisors(argument, position)
 
 
@@ -344,7 +345,7 @@ def replace(old: loop.ReduceOp, new: loop.ReduceOp) -> None:
     new.location = old.location
     assert old.parent is not None
     old.parent.insert_op_before(new, old)
-    old.results[0].replace_all_uses_with(new.results[0])
+    SSAValue.get(old).replace_all_uses_with(SSAValue.get(new))
     erase(old)
 
 

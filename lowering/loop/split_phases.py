@@ -185,7 +185,7 @@ class PhaseSplitter:
             made = loop.ReadOp.make(self.tensors[value], (), ())
         assert start.parent is not None
         start.parent.insert_op_before(made, start)
-        known[value] = made.results[0]
+        known[value] = SSAValue.get(made)
         return known[value]
 
 

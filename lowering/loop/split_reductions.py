@@ -22,16 +22,19 @@ from ...ir.expr import Expr, ceildiv, const, dim
 from ...ir.product_schedule import PRODUCT
 from ...ir.shapes import tensor_type
 from ...ir.target import Target, target_of
-from ..analysis.accesses import all_ops
+from ..analysis.accesses import all_ops, nests_of, only
 from ..analysis.kernels import functions_with_kernels
 from ..analysis.sizes import Sizes
 from ..schedule.grid_plan import GridPlanner
-from ..schedule.model import KernelModel, nests_of
+from ..schedule.model import KernelModel
 from .moves import constant, erase
 from .nests import take_part
 
 PROGRAMS_PER_CORE = 4
 """Programs that a split aims at, for each multiprocessor."""
+
+FEWER = 4
+"""Equal parts are preferred to others where they are more than one in so many of those that are wanted."""
 
 LEAST_PART = 1 << 12
 """Scalar operations that a part has at least: a second launch takes some microseconds."""
@@ -73,12 +76,10 @@ class Splitter:
 
     def reduction(self) -> tuple[loop.ParallelOp | None, loop.ReduceOp] | None:
         """The one reduction of the kernel, with the parallel nest around it if there is one."""
-        nests = nests_of(self.kernel.block)
-        nest = nests[0] if len(nests) == 1 else None
+        nest = only(nests_of(self.kernel.block))
         around = nest if isinstance(nest, loop.ParallelOp) else None
         if around is not None:
-            inner = nests_of(around.block)
-            nest = inner[0] if len(inner) == 1 else None
+            nest = only(nests_of(around.block))
         if not isinstance(nest, loop.ReduceOp) or not nest.rank:
             return None
         outside = [op for op in all_ops(self.kernel.block) if not nest.is_ancestor(op)]
@@ -105,7 +106,7 @@ class Splitter:
         if wanted < 2:
             return None
         if size.is_constant:
-            for count in range(wanted, wanted // 4, -1):
+            for count in range(wanted, wanted // FEWER, -1):
                 if count > 1 and size.constant % count == 0:
                     return Cut(position, const(count), const(size.constant // count), ragged=False)
         length = ceildiv(size, wanted)

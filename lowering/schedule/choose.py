@@ -40,13 +40,26 @@ def access_cost(access: Access, index: SSAValue) -> float:
     return REPEATED if stride == ZERO else STRIDED
 
 
+ELEMENT_BITS = (32, 64)
+"""What the elements have, at least and at most, that a kernel's lanes are counted by."""
+
+FULL_BLOCKS = 4
+"""Blocks that a loop goes over from which on they may be of several registers, and the last one incomplete."""
+
+COUNTED_LANES = 16
+"""Lanes beyond which more of them do not speak for a dim."""
+
+ROW_END = 8
+"""Operations that it takes to combine lanes at the end of a row."""
+
+
 def machine_lanes(model: KernelModel, vector_bits: int) -> int:
     """Lanes of one register for the widest element that innermost nests read or write along their last index."""
-    widest = 32
+    widest, most = ELEMENT_BITS
     for access in model.accesses:
         nest = access.op.parent_op()
         if isinstance(nest, loop.NestOp) and nest.rank and is_leaf(nest) and access.stride(nest.indices[-1]) != ZERO:
-            widest = max(widest, min(access.bits, 64))
+            widest = max(widest, min(access.bits, most))
     return max(vector_bits // widest, 1)
 
 
@@ -61,7 +74,7 @@ def block_width(size: Expr, hints: Hints, lanes: int, registers: int) -> int:
     if extent < lanes:
         return max(2, 1 << max(extent - 1, 0).bit_length()) if size.is_constant else lanes
     width = lanes * registers
-    while width > lanes and extent < 4 * width and (not size.is_constant or extent % width):
+    while width > lanes and extent < FULL_BLOCKS * width and (not size.is_constant or extent % width):
         width //= 2
     return width
 
@@ -72,7 +85,7 @@ def leaf_lane(nest: loop.NestOp, model: KernelModel) -> int:
 
     def cost(position: int) -> tuple[float, int]:
         index = nest.indices[position]
-        lanes_used = min(model.hints.size(nest.sizes[position]), 16)
+        lanes_used = min(model.hints.size(nest.sizes[position]), COUNTED_LANES)
         total = sum(access_cost(access, index) for access in inside) + 1
         return total / max(lanes_used, 1), -position
 
@@ -110,7 +123,7 @@ def _row_cost(model: KernelModel, lanes: int) -> float:
         extent = max(model.hints.size(nest.sizes[position]), 1)
         lane_of[nest.block] = (nest.indices[position], lanes * _efficiency(extent, lanes))
         runs = _runs(nest, model)
-        cost += runs * 8  # combining lanes at the end of a row
+        cost += runs * ROW_END
     for op, trips in model.scalar_ops:
         cost += trips / lane_of[op.parent][1] if op.parent in lane_of else trips
     for access in model.accesses:

@@ -12,9 +12,10 @@ from math import prod
 from ...ir import loop
 from ...ir.expr import ONE, Expr, ceildiv, delinearize, dim, product
 from ...ir.target import Target
+from ..analysis.accesses import nests_of
 from ..analysis.scans import scan_of
 from .choose import leaf_lane
-from .model import KernelModel, is_leaf, nests_of
+from .model import KernelModel, is_leaf
 
 POINTS = 1024
 """Elements of a pointwise program: 4 warps with 16-byte accesses reach the rate of a copy on an H200."""

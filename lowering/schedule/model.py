@@ -14,17 +14,13 @@ from ...ir import loop
 from ...ir.dtypes import element_of
 from ...ir.expr import ZERO, Expr, contiguous_strides, linearize
 from ...ir.shapes import sizes_of, strides_of, symbol_ranges
+from ..analysis.accesses import nests_of
 
 MATH_WORK = 16
 """Operations that a math function counts as."""
 
 UNKNOWN_SIZE = 256
 """What a size without hint is taken for."""
-
-
-def nests_of(block: Block) -> list[loop.NestOp]:
-    """The nests directly in a block."""
-    return [op for op in block.ops if isinstance(op, loop.NestOp)]
 
 
 def is_leaf(nest: loop.NestOp) -> bool:
@@ -61,7 +57,7 @@ class Hints:
         """The likely value; dims count as 0, so a bound gives the length of the first piece."""
         if expr.is_constant:
             return expr.constant
-        return int(expr.evaluate(lambda leaf: 0 if leaf.kind == "dim" else self.values.get(leaf.args[0], UNKNOWN_SIZE)))
+        return int(expr.evaluate(lambda leaf: 0 if leaf.kind == "dim" else self.values.get(leaf.name, UNKNOWN_SIZE)))
 
     def volume(self, sizes: Sequence[Expr]) -> int:
         total = 1
@@ -82,7 +78,7 @@ class Access:
         self.trips = trips
         self.elements = elements
         """How many it touches at most: what a broadcast reads again counts once."""
-        self.bits = element_bits(op.results[0].type if reads else op.operands[0].type)
+        self.bits = element_bits(SSAValue.get(op).type if reads else op.operands[0].type)
         """Of one element in memory."""
         self._strides: dict[SSAValue, Expr | None] = {}
 

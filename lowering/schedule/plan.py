@@ -17,9 +17,10 @@ from ...ir import loop
 from ...ir.expr import ONE, ZERO, Domain, Expr, ceildiv, const, maximum, product
 from ...ir.shapes import symbol_intervals
 from ...ir.target import Target
+from ..analysis.accesses import nests_of, only
 from ..analysis.accumulation import Accumulation, accumulation_of
 from .choose import SHORT_REGISTERS, block_width, choose_lane, leaf_lane, machine_lanes, registers_of
-from .model import Access, KernelModel, is_leaf, nests_of
+from .model import Access, KernelModel, is_leaf
 from .prefetch import Leaf, LeafFinder, Loop
 
 PROGRAM_WORK = 1 << 14
@@ -48,6 +49,9 @@ SPLIT_CHUNKS = 32
 
 ALIGNMENT = 16
 """Elements that fill a line of the cache, if they are of four bytes."""
+
+LONG_CHUNK = 4
+"""Elements of a chunk from which on a dim is long enough to be cut."""
 
 ROW_BLOCK = 16
 """Rows that a split column reduction adds up in registers between two visits of its partial results."""
@@ -215,8 +219,7 @@ class Planner:
         """A plan for several programs: the kernel accumulates, or has one nest and ends in it if that is parallel."""
         if (parts := accumulation_of(self.model.kernel)) is not None:
             return self.accumulating(parts)
-        nests = nests_of(self.model.kernel.block)
-        nest = nests[0] if len(nests) == 1 else None
+        nest = only(nests_of(self.model.kernel.block))
         if isinstance(nest, loop.ReduceOp):
             return self.split(None, nest, None)
         if not isinstance(nest, loop.ParallelOp) or nest is not self.last_op:
@@ -224,9 +227,9 @@ class Planner:
         choice = choose_lane(nest, self.model, self.lanes)
         lane = None if choice.index is None else list(nest.indices).index(choice.index)
         plan = self.parallel(nest, lane)
-        inner = nests_of(nest.block)
-        if len(inner) == 1 and isinstance(inner[0], loop.ReduceOp) and self.prefers_split(plan, inner[0]):
-            return self.split(nest, inner[0], lane) or plan
+        inner = only(nests_of(nest.block))
+        if isinstance(inner, loop.ReduceOp) and self.prefers_split(plan, inner):
+            return self.split(nest, inner, lane) or plan
         return plan
 
     def prefers_split(self, plan: ParallelPlan, reduction: loop.ReduceOp) -> bool:
@@ -375,7 +378,9 @@ class Planner:
         if self.model.work < SPLIT_WORK or reduction.rank == 0 or self.has_locals_outside(reduction):
             return None
         sizes = [self.hints.size(size) for size in reduction.sizes]
-        position = next((k for k, size in enumerate(sizes) if size >= 4 * SPLIT_CHUNKS), sizes.index(max(sizes)))
+        position = next(
+            (k for k, size in enumerate(sizes) if size >= LONG_CHUNK * SPLIT_CHUNKS), sizes.index(max(sizes))
+        )
         width = 1 if nest is None or lane is None else self.width(nest, lane)
         unit = self.chunk_unit(reduction, position, lane)
         length = ceildiv(reduction.sizes[position], SPLIT_CHUNKS * unit) * unit

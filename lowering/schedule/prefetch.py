@@ -17,11 +17,21 @@ from ...ir import loop
 from ...ir.expr import ONE, ZERO, Expr
 from ...ir.loop.ops import AccessOp
 from ...ir.target import Target
+from ..analysis.accesses import nests_of
 from .choose import leaf_lane
-from .model import MATH_WORK, Access, KernelModel, is_leaf, nests_of
+from .model import MATH_WORK, Access, KernelModel, is_leaf
 
 AHEAD_BYTES = 4096
 """How far ahead of its use a line is fetched: some hundreds of nanoseconds at the rate of memory."""
+
+STRETCH_SHARE = 2
+"""A stretch that is gone through again stays in the second cache if it is at most one in so many of its bytes."""
+
+ROW_SHARE = 8
+"""A row is fetched ahead if it is at most one in so many bytes of the second cache."""
+
+NEAR_SHARE = 4
+"""It is fetched to the first cache if it is at most one in so many of its bytes."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +122,7 @@ class Prefetcher:
         size = leaf.width * access.bits // 8
         for current in leaf.loops:
             if access.stride(current.index) == ZERO and current.trips > 1:
-                return size <= self.target.l2_bytes // 2
+                return size <= self.target.l2_bytes // STRETCH_SHARE
             size *= current.trips
         return False
 
@@ -120,14 +130,14 @@ class Prefetcher:
         """Fetches rows to come in the nest that has the most to do, if it has much and the cache can hold them."""
         chosen = max(siblings, key=lambda other: other.work / (1 + len(other.streams)))
         row_bytes = leaf.volume * access.bits // 8
-        if chosen.work < MATH_WORK or row_bytes > self.target.l2_bytes // 8:
+        if chosen.work < MATH_WORK or row_bytes > self.target.l2_bytes // ROW_SHARE:
             return False
         ahead = steps_ahead(access, leaf.volume, leaf.outer)
         if ahead is None:
             return False
         moved = dict(zip(leaf.nest.indices, chosen.nest.indices, strict=True))
         indices = tuple(moved.get(index, index) for index in access.indices)
-        level = 1 if row_bytes <= self.target.l1_bytes // 4 else 2
+        level = 1 if row_bytes <= self.target.l1_bytes // NEAR_SHARE else 2
         chosen.streams.append(Stream(access.op, indices, ahead, level))
         return True
 

@@ -18,6 +18,7 @@ from .formats import FORMATS
 __all__ = ["FUNCTIONS", "MathFunction", "definition"]
 
 MAX_LANES = 128
+"""Lanes of the widest function that is made."""
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,26 @@ from .algebra import Float, exact_product, exact_sum, fma, polynomial
 from .exponential import reduce_by_ln2, times_power, twice_exp
 from .formats import F64
 
-ERF_ROOT_START = 0.564189612865448  # 1/√π rounded to f32
-ERF_ROOT_END = 3.9375  # above, erf is 1 in f32
-ERF_SPLIT = 1.1875  # below, an odd polynomial
-ERF_END = 6.0  # above, erf is 1
+ERF_ROOT_START = 0.564189612865448
+"""1/√π rounded to f32."""
+
+ERF_ROOT_END = 3.9375
+"""Above, erf is 1 in f32."""
+
+ERF_SPLIT = 1.1875
+"""Below, an odd polynomial."""
+
+ERF_END = 6.0
+"""Above, erf is 1."""
+
 ERFC_SHIFT = 3.0
+"""Added to an operand, so that its reciprocal varies little."""
+
 ERFC_CENTRE = 3.0 / 16.0
-ERFC_END = 27.3  # above, erfc is 0
+"""The middle of those reciprocals, from which the polynomial counts."""
+
+ERFC_END = 27.3
+"""Above, erfc is 0."""
 
 
 def erf(x: Float) -> Float:

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, frexp, isfinite, ldexp, trunc
 
-CONSTANT_BITS = 1400  # enough for 2/π times the largest double, see `trigonometric`
+CONSTANT_BITS = 1400
+"""Bits behind the point of constants: enough for 2/π times the largest double."""
+
 _ONE = 1 << (CONSTANT_BITS + 32)
 
 

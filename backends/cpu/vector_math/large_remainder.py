@@ -12,10 +12,19 @@ from math import inf, nan
 from .algebra import Body, Float, Int, MathFunction, exact_product, exact_sum, fma, function_name, vector_type
 from .formats import F64, PI, Format, scaled_integer
 
-FRACTION_BITS = 190  # 53 for the result, 64 that may cancel, and 53 spoilt by the bits of 2/π that are left out
-WIDTH = FRACTION_BITS + 2  # the two bits above are the quadrant
-SOURCE_BITS = 1184  # of 2/π: the largest double reaches down to the bit of weight 2^-1161
+FRACTION_BITS = 190
+"""Bits of a part of a quarter turn: 53 for the result, 64 that may cancel, and 53 spoilt by the bits of 2/π that are
+left out."""
+
+WIDTH = FRACTION_BITS + 2
+"""With the two bits above, which are the quadrant."""
+
+SOURCE_BITS = 1184
+"""Of 2/π: the largest double reaches down to the bit of weight 2^-1161."""
+
 SOURCE_WIDTH = 1216
+"""Of the integer that holds them and from which `WIDTH` bits are cut."""
+
 RARE = "cold noinline nounwind"
 
 

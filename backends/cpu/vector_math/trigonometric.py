@@ -12,8 +12,11 @@ from .exponential import subtract_multiple
 from .formats import PI
 from .large_remainder import Remainder, remainder_of_large
 
-FLAT = {"f32": 2.0**-6, "f64": 2.0**-14}  # up to here c⁴/24, which is left out, is far below a unit in the last place
-LARGE = {"f32": 2.0**17, "f64": 2.0**31}  # from here on three words of π are too few
+FLAT = {"f32": 2.0**-6, "f64": 2.0**-14}
+"""Up to here c⁴/24, which is left out, is far below a unit in the last place."""
+
+LARGE = {"f32": 2.0**17, "f64": 2.0**31}
+"""From here on three words of π are too few."""
 
 
 def sin(x: Float) -> Float:

@@ -35,7 +35,7 @@ class Kernel(Scalars):
     @staticmethod
     def of(values: Values, op: graph.GraphOp, init: SSAValue | None = None) -> Kernel:
         """The kernel that a graph op becomes."""
-        return Kernel(values, op.name.partition(".")[2], op.results[0].type, op.location, init)
+        return Kernel(values, op.name.partition(".")[2], SSAValue.get(op).type, op.location, init)
 
     # -- nests -----------------------------------------------------------------------------------
 

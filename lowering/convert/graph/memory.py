@@ -149,4 +149,4 @@ def insert_where_made(value: SSAValue, op: Operation) -> SSAValue:
         assert maker.parent is not None
         op.location = maker.location
         maker.parent.insert_op_after(op, maker)
-    return op.results[0]
+    return SSAValue.get(op)

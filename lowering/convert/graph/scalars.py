@@ -40,14 +40,14 @@ class Scalars:
         """Appends an op; its first result."""
         op.location = self.location
         self.block.add_op(op)
-        return op.results[0]
+        return SSAValue.get(op)
 
     def _create(
         self, op: type[Operation], operands: Sequence[SSAValue], type_: Attribute, properties: dict[str, Attribute]
     ) -> SSAValue:
         made = op.create(operands=operands, result_types=(type_,), properties=properties, location=self.location)
         self.block.add_op(made)
-        return made.results[0]
+        return SSAValue.get(made)
 
     def apply(self, op: type[Operation], *operands: SSAValue) -> SSAValue:
         """An op whose result has the type of its operands."""

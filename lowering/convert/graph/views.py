@@ -103,7 +103,7 @@ def _as_strided(op: graph.AsStridedOp) -> Place | None:
     order = dense_order(operand)
     if order is None:
         return None
-    offset = op.offset.results[0] + linearize(identity(len(result.sizes)), result.strides)
+    offset = op.offset.result + linearize(identity(len(result.sizes)), result.strides)
     indices = delinearize(offset, [operand.sizes[position] for position in order])
     place = [ZERO] * len(operand.sizes)
     for position, index in zip(order, indices, strict=True):
