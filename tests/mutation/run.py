@@ -47,6 +47,9 @@ LOADED = (
 GOLDEN = "tests/golden/test_golden.py"
 """The corpus of code, which notices that code changed and not what it means: behind the tests that ask for that."""
 
+LIMITS = "tests/docs/test_reference.py"
+"""The page of limits, which says every number that passes go by: before the corpus, as it takes no time."""
+
 RANDOM = ("tests/property/test_counterexamples.py", "tests/property/test_search.py", "tests/property/test_programs.py")
 
 EMITTERS = ("arith", "blocks", "control", "math", "memory", "reduce")
@@ -123,7 +126,7 @@ class Case:
     @property
     def runs(self) -> list[Run]:
         """File by file, so that what was stopped loses little."""
-        tests = self.only or (*self.tests, GOLDEN, *RANDOM)
+        tests = self.only or (*self.tests, LIMITS, GOLDEN, *RANDOM)
         return [Run(file, self) for file in dict.fromkeys(file for test in tests for file in files(test))]
 
 
