@@ -1,6 +1,7 @@
 """Every model of the zoo against eager: inference, training, dynamic batch, autocast, channels-last.
 
-Values may be as far from a float64 run as eager's own are; nothing may warn; externs are those of the reviewed list.
+Values may be as far from a float64 run as eager's own are, over several batches; nothing may warn; externs are those of
+the reviewed list.
 `pytest -m slow tests/models/test_zoo.py` runs what CI leaves out, `-m ""` everything.
 """
 
@@ -23,7 +24,8 @@ from stepwell.tests.models.accuracy import Inputs, Results, assert_as_accurate_a
 from stepwell.tests.models.externs import ExternRecorder
 from stepwell.tests.models.zoo import IMAGES, ZOO, build, channels_last, to_channels_last
 
-STEPS = 3
+TRIALS = 5
+"""Batches of different data whose errors are judged together."""
 
 DEVICE = os.environ.get("STEPWELL_TEST_DEVICE", "cpu")
 """Where models run; `python -m stepwell.benchmarks.coverage --models` asks for a GPU."""
@@ -66,10 +68,14 @@ def _compiled(module: nn.Module, recorder: ExternRecorder, **options: Any) -> An
     return torch.compile(module, backend=recorder.backend, **options)
 
 
-def _built(name: str) -> tuple[nn.Module, Inputs]:
-    module, inputs = build(name)
-    moved = {key: value.to(DEVICE) if isinstance(value, torch.Tensor) else value for key, value in inputs.items()}
-    return module.to(DEVICE), moved
+def _built(name: str) -> nn.Module:
+    return build(name)[0].to(DEVICE)
+
+
+def _batches(name: str) -> Iterator[Inputs]:
+    for seed in range(TRIALS):
+        inputs = build(name, seed=seed)[1]
+        yield {key: value.to(DEVICE) if isinstance(value, torch.Tensor) else value for key, value in inputs.items()}
 
 
 # -- runs --------------------------------------------------------------------------------------------
@@ -80,27 +86,67 @@ def _infer(model: Any, inputs: Inputs) -> Results:
         return {name: value.clone() for name, value in outputs_of(model(**inputs)).items()}
 
 
-def _train(model: Any, module: nn.Module, inputs: Inputs, *, autocast: bool = False) -> Results:
-    """Loss and gradients by step, and what the module holds after the last step of Adam.
+class Training:
+    """A model that Adam trains, step by step.
 
-    Its eps is above the rounding of gradients, of which it would else make whole steps: as large for 1e-9 as for 1.
-    Autocast holds for one forward at a time: eager keeps the weights in bf16 until its end, and a step changes them.
+    Targets are random: many models end in a norm, of whose outputs the mean square is 1 whatever the weights are, and
+    its gradients nothing but rounding. Adam's eps is above most gradients, so that what it makes of them is smooth: of
+    the sign of a gradient it would else make a whole step, however small the gradient is.
     """
-    optimizer = torch.optim.Adam(module.parameters(), lr=1e-3, eps=1e-1 if autocast else 1e-3)
-    results: Results = {}
-    for step in range(STEPS):
-        optimizer.zero_grad()
+
+    def __init__(self, module: nn.Module, model: Any = None, *, autocast: bool = False):
+        self.module = module
+        self.model = module if model is None else model
+        self.autocast = autocast
+        self.optimizer = torch.optim.Adam(module.parameters(), lr=1e-2, eps=1e-1)
+
+    def follow(self, other: Training) -> None:
+        """Goes on from where the other one is, so that a step is judged by itself."""
+        self.module.load_state_dict(other.module.state_dict())
+        self.optimizer.load_state_dict(copy.deepcopy(other.optimizer.state_dict()))
+
+    def step(self, inputs: Inputs, seed: int) -> Results:
+        """Loss, gradients, and what the module holds after the step.
+
+        Autocast holds for one forward: eager keeps the weights in bf16 until its end, and a step changes them.
+        """
+        self.optimizer.zero_grad()
         with _without_warnings():
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
-                outputs = outputs_of(model(**inputs)).values()
-            loss = sum(value.float().square().mean() for value in outputs if value.is_floating_point())
-            assert isinstance(loss, torch.Tensor)
+            with torch.autocast(DEVICE, dtype=torch.bfloat16, enabled=self.autocast):
+                outputs = outputs_of(self.model(**inputs)).values()
+            loss = self.loss([value for value in outputs if value.is_floating_point()], seed)
             loss.backward()
-        results[f"loss {step}"] = loss.detach()
-        gradients = ((name, parameter.grad) for name, parameter in module.named_parameters())
-        results |= {f"grad {step} {name}": value.clone() for name, value in gradients if value is not None}
-        optimizer.step()
-    return results | {f"state {name}": value.detach().clone() for name, value in module.state_dict().items()}
+        gradients = ((name, parameter.grad) for name, parameter in self.module.named_parameters())
+        results = {"loss": loss.detach()}
+        results |= {f"grad {name}": value.clone() for name, value in gradients if value is not None}
+        self.optimizer.step()
+        return results | {f"state {name}": value.clone() for name, value in self.module.state_dict().items()}
+
+    @staticmethod
+    def loss(outputs: Iterable[torch.Tensor], seed: int) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        terms = []
+        for value in outputs:
+            target = torch.randn(value.shape, generator=generator, dtype=torch.float32)
+            wide = value if value.dtype == torch.float64 else value.float()
+            terms.append((wide - target.to(wide)).square().mean())
+        return torch.stack(terms).sum()
+
+
+def _assert_trains(
+    module: nn.Module, batches: Iterable[Inputs], recorder: ExternRecorder, *, autocast: bool = False
+) -> None:
+    """Steps of Adam, each on a batch of its own, from where eager's last step has led."""
+    module.train()
+    exact, copied = Training(copy.deepcopy(module).double()), copy.deepcopy(module)
+    compiled = Training(copied, _compiled(copied, recorder), autocast=autocast)
+    eager = Training(module, autocast=autocast)
+    steps = []
+    for seed, inputs in enumerate(batches):
+        compiled.follow(eager)
+        exact.follow(eager)
+        steps.append((compiled.step(inputs, seed), eager.step(inputs, seed), exact.step(to_double(inputs), seed)))
+    assert_as_accurate_as_eager(*zip(*steps, strict=True))
 
 
 # -- tests -------------------------------------------------------------------------------------------
@@ -108,19 +154,16 @@ def _train(model: Any, module: nn.Module, inputs: Inputs, *, autocast: bool = Fa
 
 @_cases(ZOO, "bert", "convnext", "lstm", "gnn")
 def test_inference(name: str, recorder: ExternRecorder) -> None:
-    module, inputs = _built(name)
-    module.eval()
-    exact = _infer(copy.deepcopy(module).double(), to_double(inputs))
-    assert_as_accurate_as_eager(_infer(_compiled(module, recorder), inputs), _infer(module, inputs), exact)
+    module = _built(name).eval()
+    compiled, double = _compiled(module, recorder), copy.deepcopy(module).double()
+    batches = list(_batches(name))
+    runs = ([_infer(model, inputs) for inputs in batches] for model in (compiled, module))
+    assert_as_accurate_as_eager(*runs, [_infer(double, to_double(inputs)) for inputs in batches])
 
 
 @_cases(ZOO, "llama", "t5", "swin", "cnn", "moe")
-def test_three_steps_of_adam(name: str, recorder: ExternRecorder) -> None:
-    module, inputs = _built(name)
-    module.train()
-    exact, copied = copy.deepcopy(module).double(), copy.deepcopy(module)
-    compiled = _train(_compiled(copied, recorder), copied, inputs)
-    assert_as_accurate_as_eager(compiled, _train(module, module, inputs), _train(exact, exact, to_double(inputs)))
+def test_steps_of_adam(name: str, recorder: ExternRecorder) -> None:
+    _assert_trains(_built(name), _batches(name), recorder)
 
 
 @_cases(ZOO, "gpt2", "mixer")
@@ -128,29 +171,21 @@ def test_dynamic_batch(name: str, recorder: ExternRecorder) -> None:
     module, _ = build(name)
     module.eval()
     compiled, double = _compiled(module, recorder), copy.deepcopy(module).double()
-    graphs = []
+    runs, graphs = [], []
     for batch in (2, 3, 5, 8):
         inputs = build(name, batch)[1]
-        exact = _infer(double, to_double(inputs))
-        assert_as_accurate_as_eager(_infer(compiled, inputs), _infer(module, inputs), exact)
+        runs.append((_infer(compiled, inputs), _infer(module, inputs), _infer(double, to_double(inputs))))
         graphs.append(recorder.graphs)
+    assert_as_accurate_as_eager(*zip(*runs, strict=True))
     assert graphs[-1] == graphs[1]
 
 
 @_cases(ZOO, "vit", "vae")
 def test_autocast(name: str, recorder: ExternRecorder) -> None:
-    module, inputs = build(name)
-    module.train()
-    exact, copied = copy.deepcopy(module).double(), copy.deepcopy(module)
-    compiled = _train(_compiled(copied, recorder), copied, inputs, autocast=True)
-    eager = _train(module, module, inputs, autocast=True)
-    assert_as_accurate_as_eager(compiled, eager, _train(exact, exact, to_double(inputs)))
+    _assert_trains(_built(name), _batches(name), recorder, autocast=True)
 
 
 @_cases(IMAGES, "regnet")
 def test_channels_last(name: str, recorder: ExternRecorder) -> None:
-    module, inputs = build(name)
-    module, inputs = channels_last(module.train()), to_channels_last(inputs)
-    exact, copied = copy.deepcopy(module).double(), copy.deepcopy(module)
-    compiled = _train(_compiled(copied, recorder), copied, inputs)
-    assert_as_accurate_as_eager(compiled, _train(module, module, inputs), _train(exact, exact, to_double(inputs)))
+    batches = (to_channels_last(inputs) for inputs in _batches(name))
+    _assert_trains(channels_last(_built(name)), batches, recorder)
