@@ -226,7 +226,7 @@ class Grower:
     def size(self, expr: Expr) -> int:
         return shape_of([expr], self.symbols)[0]
 
-    def argument(self, type_: Attribute, data: Array) -> Value:
+    def argument(self, type_: Attribute, data: Array | None) -> Value:
         value = Value(self.block.insert_arg(type_, len(self.block.args)), Trust.BITS)
         self.values.append(value)
         self.arguments.append(data)
@@ -742,12 +742,12 @@ def _finished(g: Grower) -> Program:
     return Program(ModuleOp([function]), g.arguments, [value.trust for value in results], g.exact_functions)
 
 
-def grown(choose: Choices, most: int, exact_functions: bool) -> Program:
+def grown(choose: Choices, most: int, exact_functions: bool, grower: type[Grower] = Grower) -> Program:
     symbols = {f"s{k}": choose.one_of((2, 3, 5, 4, 21)) for k in range(choose.integer(0, 2))}
     block = Block(arg_types=[IndexType()] * len(symbols))
     for argument, name in zip(block.args, symbols, strict=True):
         argument.name_hint = name
-    g = Grower(choose, symbols, exact_functions, block, arguments=list(symbols.values()))
+    g = grower(choose, symbols, exact_functions, block, arguments=list(symbols.values()))
     g.new_argument()
     for step in choose.several(STEPS, choose.integer(1, most // 2), most):
         step(g)
@@ -761,9 +761,9 @@ def programs(draw: DrawFn, most: int = 18, exact_functions: bool = True) -> Prog
     return grown(Drawn(draw), most, exact_functions)
 
 
-def rolled_program(seed: int, most: int = 16, exact_functions: bool = True) -> Program:
+def rolled_program(seed: int, most: int = 16, exact_functions: bool = True, grower: type[Grower] = Grower) -> Program:
     """The program of a seed, without what hypothesis needs to shrink it: several times as fast."""
-    return grown(Rolled(seed), most, exact_functions)
+    return grown(Rolled(seed), most, exact_functions, grower)
 
 
-__all__ = ["APPROXIMATE", "Program", "Trust", "programs", "rolled_program"]
+__all__ = ["APPROXIMATE", "Grower", "Program", "Trust", "Value", "programs", "rolled_program"]
