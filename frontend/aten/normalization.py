@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from ...ir.dtypes import FLOAT32, compute_type
 from ...ir.expr import ONE, ZERO, ExprLike, product
 from ...ir.shapes import dense_order, layout_of, sizes_of
@@ -267,6 +269,10 @@ def _is_row_major_or_channels_last(x: Value) -> bool:
     return order is not None and (order == sorted(order) or (x.rank > 3 and order == channels_last))
 
 
+ANY_LAYOUT = torch.__version__ >= "2.15"
+"""Whether eager normalises groups of tensors of any layout."""
+
+
 @imports("aten.native_group_norm")
 def group_norm(
     builder: GraphBuilder,
@@ -279,7 +285,7 @@ def group_norm(
     group: int,
     eps: float,
 ) -> tuple[Value, Value, Value]:
-    if not _is_row_major_or_channels_last(input):  # which eager refuses
+    if not ANY_LAYOUT and not _is_row_major_or_channels_last(input):  # which eager refuses
         raise Declined
     sizes = input.sizes
     x = input.up().reshape([N, group, C * HxW // group])

@@ -52,6 +52,7 @@ class CallAttention(RewritePattern):
         key = graph.PermuteOp.make(found.transposed_key, (0, 2, 1), location=op.location)
         operands = (found.query, key.result, op.rhs)
         if any(strides_of(operand.type)[-1] != ONE for operand in operands):
+            key.erase()  # its use of the keys would keep them
             return
         ops = [key, *_call(op, operands, found.scale)]
         rewriter.replace(op, ops, [SSAValue.get(ops[-1])])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 
 def test_equal_results_are_tensors_of_their_own() -> None:
@@ -37,3 +38,15 @@ def test_a_sum_of_bools_takes_its_factor() -> None:
     for factor, expected in ((False, [True, False, False]), (True, [True, True, False])):
         result = torch.compile(lambda x, y, f=factor: torch.add(x, y, alpha=f), backend="stepwell")(x, y)
         assert result.tolist() == expected
+
+
+def test_attention_that_the_library_does_not_take() -> None:
+    """Keys that do not lie row by row: the pattern matches, and its trial leaves nothing behind."""
+
+    def attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        query, key, value = (x.permute(0, 2, 1, 3) for x in (query, key, value))
+        return (query @ key.transpose(-2, -1)).div(8.0).softmax(-1) @ value
+
+    heads = [torch.randn(2, 4, 5, 8) for _ in range(3)]
+    compiled = torch.compile(attention, backend="stepwell", options={"strict": True})
+    torch.testing.assert_close(compiled(*heads), attention(*heads))
