@@ -189,9 +189,8 @@ def convnext(batch: int) -> Built:
 
 
 def mobilenet(batch: int) -> Built:
-    """Five strides: images so large that the last batch norms see 72 numbers a channel. Of 2, all become ±1."""
-    config = transformers.MobileNetV2Config(depth_multiplier=0.25, image_size=192, classifier_dropout_prob=0.0)
-    return transformers.MobileNetV2Model(config), _image(batch, 192)
+    config = transformers.MobileNetV2Config(depth_multiplier=0.25, image_size=32, classifier_dropout_prob=0.0)
+    return transformers.MobileNetV2Model(config), _image(batch)
 
 
 def clip(batch: int) -> Built:
