@@ -157,8 +157,8 @@ def test_inference(name: str, recorder: ExternRecorder) -> None:
     module = _built(name).eval()
     compiled, double = _compiled(module, recorder), copy.deepcopy(module).double()
     batches = list(_batches(name))
-    runs = ([_infer(model, inputs) for inputs in batches] for model in (compiled, module))
-    assert_as_accurate_as_eager(*runs, [_infer(double, to_double(inputs)) for inputs in batches])
+    found, expected = ([_infer(model, inputs) for inputs in batches] for model in (compiled, module))
+    assert_as_accurate_as_eager(found, expected, [_infer(double, to_double(inputs)) for inputs in batches])
 
 
 @_cases(ZOO, "llama", "t5", "swin", "cnn", "moe")
