@@ -117,8 +117,8 @@ class Expressions:
     def maximum(self, first: Expr, second: Expr, indices: Sequence[str]) -> str:
         return self._intrinsic("smax", self.emit(first, indices), self.emit(second, indices))
 
-    def _intrinsic(self, name: str, first: str, second: str) -> str:
-        return self.builder.pure_call("i64", f"llvm.{name}.i64", ("i64", first), ("i64", second))
+    def _intrinsic(self, name: str, *operands: str) -> str:
+        return self.builder.pure_call("i64", f"llvm.{name}.i64", *(("i64", operand) for operand in operands))
 
 
 def _log2(expr: Expr) -> int | None:

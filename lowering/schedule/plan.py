@@ -112,7 +112,7 @@ class ParallelPlan:
             lane = replace(lane, trips=min(lane.trips, self.tile[1] // self.width))
         outer = rows if lane is None else [lane, *rows]
         if is_leaf(nest) and lane is not None:
-            yield find.leaf(nest, lane, outer, ())
+            yield find.leaf(nest, lane, own=outer, outer=())
         else:
             yield from find.leaves(nest.block, outer, lane)
 
@@ -144,7 +144,7 @@ class SplitPlan:
             return
         lane = find.loop(self.nest.indices[self.lane], self.nest.sizes[self.lane], self.width)
         rows = Loop(self.reduction.indices[self.position], 1, ROW_BLOCK)
-        yield find.leaf(self.reduction, lane, [rows], [lane])
+        yield find.leaf(self.reduction, lane, own=[rows], outer=[lane])
 
     @property
     def outer_sizes(self) -> tuple[Expr, ...]:

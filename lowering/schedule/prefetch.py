@@ -179,13 +179,13 @@ class LeafFinder:
             if not is_leaf(nest):
                 yield from self.leaves(nest.block, [*self.loops(nest, None), *outer], lane)
             elif lane is not None:
-                yield self.leaf(nest, lane, self.loops(nest, None), outer)
+                yield self.leaf(nest, lane, own=self.loops(nest, None), outer=outer)
             elif nest.rank and not isinstance(nest, loop.ForOp):
                 position = leaf_lane(nest, self.model)
                 own = self.loops(nest, position)
-                yield self.leaf(nest, own[nest.rank - 1 - position], own, outer)
+                yield self.leaf(nest, own[nest.rank - 1 - position], own=own, outer=outer)
 
-    def leaf(self, nest: loop.NestOp, lane: Loop, own: Sequence[Loop], outer: Sequence[Loop]) -> Leaf:
+    def leaf(self, nest: loop.NestOp, lane: Loop, *, own: Sequence[Loop], outer: Sequence[Loop]) -> Leaf:
         return Leaf(nest, lane.index, lane.step, own, outer, self.model.body_work(nest))
 
     def loops(self, nest: loop.NestOp, lane: int | None) -> list[Loop]:

@@ -151,6 +151,19 @@ def rearranged(element: str) -> Iterator[str]:
     }}"""
 
 
+def constants(element: str) -> Iterator[str]:
+    """Blocks of different numbers, and of one number."""
+    buffer, dot = f"memref<?x{element}>", "" if element in INTEGERS else ".0"
+    rows = [[f"{row * 4 + lane}{dot}" for lane in range(4)] for row in range(2)]
+    several = ", ".join(f"[{', '.join(row)}]" for row in rows)
+    for shape, text in (((2, 4), f"[{several}]"), ((2, 4), f"3{dot}"), ((16,), f"3{dot}")):
+        yield f"""
+    tile.kernel @constant(%o : {buffer}) grid (1) {{
+      %c = arith.constant dense<{text}> : {block(element, shape)}
+      tile.store %c, %o[0] strides ({row_major(shape)}) : {block(element, shape)}, {buffer}
+    }}"""
+
+
 def numbered(texts: Iterator[str]) -> str:
     """Kernels of one module, which differ in name."""
     return "\n".join(text.replace("tile.kernel @", f"tile.kernel @k{k}_", 1) for k, text in enumerate(texts))
@@ -162,6 +175,7 @@ KERNELS: dict[str, tuple[Texts, tuple[str, ...]]] = {
     "reductions": (reductions, (*FLOATS, *INTEGERS)),
     "arithmetic": (arithmetic, (*FLOATS, *INTEGERS)),
     "casts": (casts, ELEMENTS),
+    "constants": (constants, (*FLOATS, *INTEGERS)),
     "rearranged": (rearranged, ("f32", "i1", "bf16", "f64", "i8")),
 }
 """Kind → its kernels and the elements that they take."""

@@ -40,6 +40,7 @@ class Builder:
         self.block = Block()
         self.element = element
         self.ranges: list[SymbolRange] = []
+        self.attributes: dict[str, Attribute] = {}
         self.sizes = tuple(self._size(word) for word in shape.split("x")) if shape else ()
 
     def _size(self, word: str) -> Expr:
@@ -89,4 +90,4 @@ class Builder:
         function = FuncOp("main", types, Region(self.block))
         if self.ranges:
             function.attributes[SYMBOLS] = ArrayAttr([SymbolAttr(known) for known in self.ranges])
-        return ModuleOp([function])
+        return ModuleOp([function], self.attributes)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 
 from stepwell.ir import graph
@@ -25,6 +26,7 @@ from stepwell.ir.dtypes import (
 from stepwell.ir.expr import Expr, as_expr, contiguous_strides
 from stepwell.ir.graph import Arguments, OperandRef
 from stepwell.ir.graph.attributes import DataAttr
+from stepwell.ir.product_schedule import MEASURE
 from stepwell.ir.shapes import tensor_type
 from stepwell.tests.golden.builder import Builder, Sizes
 
@@ -465,6 +467,12 @@ def matmul_transposed(b: Builder) -> Results:
     made = b.add(graph.MatmulOp.make(b.input((m, k)), weight))
     summed = b.add(graph.AddOp.make(made, b.add(graph.BroadcastOp.make(b.input((n,)), (m, n)))))
     return [b.add(graph.AddOp.make(b.add(graph.ReluOp.make(summed)), b.input((m, n))))]
+
+
+def measured_matmul(b: Builder) -> Results:
+    """Where schedules will be timed against the library."""
+    b.attributes[MEASURE] = UnitAttr()
+    return matmul_transposed(b)
 
 
 def matmul_gelu(b: Builder) -> Results:

@@ -238,6 +238,7 @@ MATRICES = {
     "matmul gelu": Row(builds.matmul_gelu, PRODUCTS, (BFLOAT16,), GPU),
     "matmul row sums": Row(builds.matmul_row_sums, PRODUCTS[::3], (BFLOAT16, FLOAT32), ("gpu", "avx512")),
     "batch matmul": Row(builds.batch_matmul, PRODUCTS[2::3], (BFLOAT16, FLOAT32), ("gpu", "avx512")),
+    "measured matmul": Row(builds.measured_matmul, PRODUCTS[::3], (BFLOAT16, FLOAT32), GPU),
     "matmul biases": Row(builds.matmul_biases, PRODUCTS[::4], (BFLOAT16, FLOAT32), ("gpu", "avx512")),
     "batch matmul apart": Row(builds.batch_matmul_apart, PRODUCTS[2::6], (BFLOAT16, FLOAT32), GPU),
     "attention": Row(
