@@ -166,9 +166,8 @@ def shown_at(name: str, revision: str) -> str:
         try:
             command = [sys.executable, "-m", "stepwell.tests.golden.corpus", name]
             environment = {**os.environ, "PYTHONPATH": folder}
-            return subprocess.run(
-                command, cwd=folder, env=environment, stdout=subprocess.PIPE, check=True
-            ).stdout.decode()
+            done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, check=False)
+            return done.stdout.decode() if not done.returncode else sys.exit(f"{revision} has no such program")
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", str(copy)], cwd=root, check=True)
 

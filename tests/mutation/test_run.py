@@ -66,6 +66,7 @@ FILES = {
     "tests/near/test_limits.py": TESTS,
     "tests/near/test_import.py": "import no_such_module",
     "tests/golden/test_golden.py": GOLDEN,
+    run.LIMITS: "def test_page() -> None: pass",
     "tests/far/test_anything.py": "def test_anything() -> None: pass",
 }
 
@@ -113,6 +114,14 @@ def test_mutants_die_of_the_first_test_that_notices_and_of_none_that_fails_anywa
 def test_only_the_tests_that_are_given_run(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run.main(["--tests", "tests/golden/test_golden.py"])
     assert "2 of 8 mutants killed (25.0%)" in capsys.readouterr().out
+
+
+def test_the_corpus_may_come_first(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    orders = [[each.test for each in run.cases("", quick=quick)[0].runs] for quick in (False, True)]
+    near = "tests/near/test_limits.py"
+    assert [order.index(run.GOLDEN) < order.index(near) for order in orders] == [False, True]
+    run.main(["--quick"])
+    assert "by the corpus of code" not in capsys.readouterr().out
 
 
 def test_a_budget_ends_a_run_that_another_one_continues(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
