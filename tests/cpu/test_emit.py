@@ -109,6 +109,18 @@ def test_an_operation_without_emitter_names_itself_and_its_source() -> None:
         emit_kernel(kernel, host_target())
 
 
+def test_a_number_is_not_reduced() -> None:
+    kernel = parse_kernel("""tile.kernel @k(%o : memref<?xf32>) grid (1) {
+      %number = tile.load %o[0] strides () : memref<?xf32> -> f32
+      %row = tile.load %o[0] strides (1) : memref<?xf32> -> vector<4xf32>
+      %sum = tile.reduce add %row dim 0 : vector<4xf32>
+    }""")
+    number, _, total = kernel.block.ops
+    total.operands = number.results
+    with pytest.raises(BackendError, match=r"tile\.reduce: expected a block of rank 1 or more"):
+        emit_kernel(kernel, host_target())
+
+
 def test_an_element_type_without_machine_type_is_refused() -> None:
     kernel = parse_kernel("""tile.kernel @k(%o : memref<?xf8E4M3FN>) grid (1) {
       %v = tile.load %o[0] strides () : memref<?xf8E4M3FN> -> f8E4M3FN

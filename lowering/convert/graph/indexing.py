@@ -53,13 +53,19 @@ def _checked(kernel: Kernel, op: graph.IndexedOp, index: SSAValue, size: Expr, a
     return kernel.select(inside, wrapped, zero)
 
 
+def rank_of_indices(op: graph.IndexOp | graph.IndexPutOp) -> int:
+    """The dims of the indices, which are of one shape."""
+    (rank,) = {len(sizes_of(index.type)) for index in op.indices}
+    return rank
+
+
 def indexed_place(kernel: Kernel, op: graph.IndexOp | graph.IndexPutOp, box: Sequence[Expr]) -> list[Expr]:
     """Where in the operand the element lies that advanced indexing names by the kernel's indices."""
     rank, dims = len(sizes_of(op.operand.type)), op.indexed
     position = graph.index_position(dims)
-    index_rank = len(sizes_of(op.indices[0].type))
-    at = [dim(position + k) for k in range(index_rank)]
-    rest = iter([k if k < position else k + index_rank for k in range(rank - len(dims))])
+    count = rank_of_indices(op)
+    at = [dim(position + k) for k in range(count)]
+    rest = iter([k if k < position else k + count for k in range(rank - len(dims))])
     computed = {
         along: place_along(kernel, op, index, at, along, box) for along, index in zip(dims, op.indices, strict=True)
     }
@@ -118,7 +124,7 @@ def scatter(memory: Memory, op: graph.ScatterOp) -> Kernel:
 
 def index_put(memory: Memory, op: graph.IndexPutOp) -> Kernel:
     kernel = Kernel.of(memory, op, memory.base(op.operand))
-    position, rank = graph.index_position(op.indexed), len(sizes_of(op.indices[0].type))
+    position, rank = graph.index_position(op.indexed), rank_of_indices(op)
     sizes = sizes_of(op.value.type)
 
     def body() -> None:
