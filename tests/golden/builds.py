@@ -501,6 +501,19 @@ def matmul_biases(b: Builder) -> Results:
     return [b.add(graph.AddOp.make(_product(b), bias)) for bias in (row, single, b.input((m, n)))]
 
 
+def nearly_products(b: Builder) -> Results:
+    """A sum of products written out, and sums like it that are none: of other factors, combiners and types."""
+    m, n, k = sizes = b.sizes
+    left = b.wide(b.spread(b.input((m, k)), 1, sizes))
+    right = b.wide(b.add(graph.BroadcastOp.make(b.input((n, k)), sizes)))
+    other = b.add(graph.BroadcastOp.make(b.input((n, k), FLOAT32), sizes))
+    apart = b.wide(b.spread(b.input((m, n)), 2, sizes))
+    made = b.add(graph.MulOp.make(left, right))
+    pairs = ((left, other), (left, apart), (apart, right), (left, left))
+    sums = [made, b.add(graph.AddOp.make(left, right)), *(b.add(graph.MulOp.make(*pair)) for pair in pairs)]
+    return [*(b.add(graph.SumOp.make(value, [2])) for value in sums), b.add(graph.ProdOp.make(made, [2]))]
+
+
 def batch_matmul_apart(b: Builder) -> Results:
     """Factors whose matrices alternate in memory, row by row or element by element."""
     m, n, k = b.sizes

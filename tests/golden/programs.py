@@ -240,6 +240,7 @@ MATRICES = {
     "batch matmul": Row(builds.batch_matmul, PRODUCTS[2::3], (BFLOAT16, FLOAT32), ("gpu", "avx512")),
     "measured matmul": Row(builds.measured_matmul, PRODUCTS[::3], (BFLOAT16, FLOAT32), GPU),
     "matmul biases": Row(builds.matmul_biases, PRODUCTS[::4], (BFLOAT16, FLOAT32), ("gpu", "avx512")),
+    "nearly products": Row(builds.nearly_products, PRODUCTS[5:9], (BFLOAT16, FLOAT32), GPU),
     "batch matmul apart": Row(builds.batch_matmul_apart, PRODUCTS[2::6], (BFLOAT16, FLOAT32), GPU),
     "attention": Row(
         builds.attention, ("64x64x64", "1024x1024x64", "?512x512x64"), (FLOAT32, BFLOAT16), ("gpu", "avx512")
