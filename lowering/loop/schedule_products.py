@@ -6,6 +6,8 @@ reductions like any other.
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -27,11 +29,8 @@ def size_of(kernel: loop.KernelOp, contraction: Contraction) -> ProductSize:
     sizes, nest = Sizes.at(kernel), contraction.nest
     extents = dict(zip(nest.indices, map(sizes.likely, nest.sizes), strict=True))
     rows, columns = extents.pop(contraction.rows[-1]), extents.pop(contraction.columns[-1])
-    batch = 1
-    for extent in extents.values():
-        batch *= max(extent, 1)
     width = numpy_dtype(contraction.lhs.result.type).itemsize
-    return ProductSize(batch, rows, columns, sizes.likely(contraction.reduction.sizes[0]), width)
+    return ProductSize(prod(extents.values()), rows, columns, sizes.likely(contraction.reduction.sizes[0]), width)
 
 
 def is_schedulable(contraction: Contraction | None) -> bool:

@@ -23,6 +23,7 @@ from stepwell.ir.dtypes import (
     FLOAT32,
     FLOAT64,
     INT8,
+    INT32,
     INT64,
     UINT8,
 )
@@ -191,6 +192,12 @@ INDEXING = {
     "embedding backward": Row(builds.embedding_backward, SOME_ROWS, gpu=SOME_ROWS[2:4]),
     "gathered": Row(builds.gathered, (*SOME_ROWS, *BOXES)),
     "scattered": Row(builds.scattered, (*SOME_ROWS, *BOXES)),
+    "scattered by atomics": Row(
+        builds.scattered,
+        SOME_ROWS[1:4],
+        (FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT64, INT32, INT8),
+        GPU,
+    ),
     "indexed twice": Row(builds.indexed_twice, SOME_ROWS[:3]),
 }
 
