@@ -213,7 +213,10 @@ REDUCTIONS = {
     },
     **{name_of(op): Row(builds.reduced(op, -1), SOME_ROWS[:4], (BOOL,)) for op in (graph.AnyOp, graph.AllOp)},
     "middle sum": Row(builds.reduced(graph.SumOp, 1), (*BOXES, "64x600x64", "64x600x512", "64x500x512"), gpu=BOXES),
-    "nearly dependent": Row(builds.nearly_dependent, ("64x50257", "4x1048576", "50257x64"), targets=GPU),
+    **{
+        f"nearly dependent {k}": Row(builds.nearly_dependent(k), ("64x50257", "4x1048576"), targets=GPU)
+        for k in range(builds.NEARLY_DEPENDENT)
+    },
     "outer sum": Row(builds.reduced(graph.SumOp, 0, -1), BOXES, gpu=BOXES),
     "total": Row(builds.total, (*POINTS[1:], *SOME_ROWS), gpu=POINTS[3::4]),
     "total of squares": Row(builds.total_of_squares, POINTS[2::3], (BFLOAT16, FLOAT32)),
