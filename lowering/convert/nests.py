@@ -21,7 +21,7 @@ from .block_builder import BlockBuilder, Buffer, Lane, new_index
 SCRATCH_BYTES = 128 * 1024
 """The most that a program keeps in scratch per local."""
 
-RUN_LENGTH = 16
+RUN_LENGTH = 8
 """The fewest additions into one float accumulator before it is added to another one, so that errors stay small."""
 
 COPIES_AT_ONCE = 8
