@@ -133,7 +133,7 @@ def _run_models(device: str, jobs: int, log: Path) -> bool:
                 *tests,
             ],
             cwd=ROOT,
-            env=os.environ | environments[number] | {"STEPWELL_TEST_DEVICE": device},
+            env=os.environ | environments[number] | {"ZOO_DEVICE": device},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -24,10 +24,10 @@ from stepwell.tests.models.accuracy import Inputs, Results, assert_as_accurate_a
 from stepwell.tests.models.externs import ExternRecorder
 from stepwell.tests.models.zoo import IMAGES, ZOO, build, channels_last, to_channels_last
 
-TRIALS = 5
+TRIALS = 15
 """Batches of different data whose errors are judged together."""
 
-DEVICE = os.environ.get("STEPWELL_TEST_DEVICE", "cpu")
+DEVICE = os.environ.get("ZOO_DEVICE", "cpu")
 """Where models run; `python -m stepwell.benchmarks.coverage --models` asks for a GPU."""
 
 FOREIGN = (
