@@ -73,10 +73,10 @@ def half_exp_of_size(x: Float) -> Float:
 
 
 def tanh(x: Float) -> Float:
-    """N / (1 - N) for |x|, with N = (1 - exp(-2|x|)) / 2.
+    """N / D for |x|, with N = (1 - exp(-2|x|)) / 2 and D = (1 + exp(-2|x|)) / 2.
 
-    exp(-2|x|) = 2ᵏ - 2·2ᵏ·L, where L = (1 - exp(-2r)) / 2 keeps all bits of a small x. Falling exponentials leave the
-    divisor between ½ and 1. f64 takes x + x³·T(x²) up to ½: it would just miss 2 units.
+    exp(-2|x|) = 2ᵏ - 2·2ᵏ·L, where L = (1 - exp(-2r)) / 2 keeps all bits of a small x. Falling exponentials leave D
+    between ½ and 1: it has the more bits the smaller x is. f64 takes x + x³·T(x²) up to ½: it would just miss 2 units.
     """
     format = x.format
     size = abs(x).at_most(format.round(0.5 * (format.precision + 2) * float(LN2)))
@@ -84,28 +84,14 @@ def tanh(x: Float) -> Float:
     r = subtract_multiple(size, k, format.enough_words(-LN2 / 2))
     loss = fma(r * r, polynomial(r, coefficients.TANH[format.name]), r)
     power = power_of_two(biased, x)
-    start = fma(power, -0.5, 0.5)
-    numerator = fma(power, loss, start)
+    numerator = fma(power, loss, fma(power, -0.5, 0.5))
+    denominator = fma(-power, loss, fma(power, 0.5, 0.5))
+    quotient = numerator / denominator
     if format.name not in coefficients.TANH_NEAR:
-        return tanh_quotient(numerator, fma(power, loss, start - numerator)).with_sign_of(x)
-    near = fma(size * (size * size), polynomial(size * size, coefficients.TANH_NEAR[format.name]), size)
-    quotient = numerator / fma(-power, loss, fma(power, 0.5, 0.5))
+        return quotient.with_sign_of(x)
+    square = size * size
+    near = fma(size * square, polynomial(square, coefficients.TANH_NEAR[format.name]), size)
     return (size < TANH_SPLIT).choose(near, quotient).with_sign_of(x)
-
-
-def tanh_quotient(numerator: Float, rest: Float) -> Float:
-    """N / (1 - N) of f32, N = numerator + rest up to ½, rounded about once.
-
-    A quotient that is nearly right leaves N - Q·(1 - N), which corrects it. It takes no division: 1 - (1 - D·G)² is 1
-    to 13 bits, where 1 - D·G = T₃(4D - 3) / 99, the cubic polynomial that differs least from 0 over ½ … 1.
-    """
-    format = numerator.format
-    divisor = 1.0 - numerator
-    guess = polynomial(divisor, [format.round(coefficient / 99) for coefficient in (420.0, -576.0, 256.0)])
-    inverse = fma(guess, fma(-divisor, guess, 1.0), guess)
-    quotient = numerator * inverse
-    residual = fma(quotient, numerator, numerator - quotient) + rest
-    return fma(fma(quotient, rest, residual), inverse, quotient)
 
 
 def nearest_integer(x: Float, factor: float, offset: int = 0) -> tuple[Float, Int]:
