@@ -54,6 +54,34 @@ func.func @ragged(%x: tensor<3x1048573xf32>) -> tensor<3xf32> {
 
 // -----
 
+// Nor does a check fail there.
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @ragged_and_checked
+// CHECK: loop.reduce
+// CHECK: [[INSIDE:%\w+]] = arith.cmpi slt
+// CHECK: [[OK:%\w+]] = arith.cmpi sge
+// CHECK: [[TRUE:%\w+]] = arith.constant true
+// CHECK-NEXT: [[OUTSIDE:%\w+]] = arith.xori [[INSIDE]], [[TRUE]] : i1
+// CHECK-NEXT: [[EITHER:%\w+]] = arith.ori [[OK]], [[OUTSIDE]] : i1
+// CHECK-NEXT: loop.assert [[EITHER]]
+func.func @ragged_and_checked(%x: tensor<1048573xi64>) -> tensor<i64> {
+  %s = loop.kernel "sum" outs(%o : memref<i64>) -> tensor<i64> {
+    %zero = arith.constant 0 : i64
+    %t = loop.reduce (%j) to (1048573) [add] -> i64 {
+      %v = loop.read %x[%j] : tensor<1048573xi64>
+      %ok = arith.cmpi sge, %v, %zero : i64
+      loop.assert %ok, %v, "IndexError", "index {} is out of range"
+      loop.yield %v : i64
+    }
+    loop.write %t, %o[] : memref<i64>
+  }
+  func.return %s : tensor<i64>
+}
+}
+
+// -----
+
 module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
 // CHECK-LABEL: @no_split_when_rows_are_programs_enough
 // CHECK-COUNT-1: loop.kernel
