@@ -237,7 +237,7 @@ def _extended(opcode: str, extension: str) -> OpEmitter:
     """Both halves of the result of an operation in twice the width."""
 
     def emit(e: Emitter, op: Operation) -> None:
-        block = e.block(SSAValue.get(op).type)
+        block, other = (e.block(result.type) for result in op.results)
         bits, halves = block.element.bits, []
         text = f"<{block.lanes} x i{2 * bits}>" if block.lanes else f"i{2 * bits}"
         shift = f"splat (i{2 * bits} {bits})" if block.lanes else str(bits)
@@ -245,7 +245,7 @@ def _extended(opcode: str, extension: str) -> OpEmitter:
             first, second = (e.value(f"{extension} {block.text} {piece} to {text}") for piece in row)
             whole = e.value(f"{opcode} {text} {first}, {second}")
             high = e.value(f"lshr {text} {whole}, {shift}")
-            halves.append([(whole, block), (high, e.block(op.results[1].type))])
+            halves.append([(whole, block), (high, other)])
         for result, pieces in zip(op.results, zip(*halves, strict=True), strict=True):
             e.values[result] = tuple([e.value(f"trunc {text} {piece} to {half.text}") for piece, half in pieces])
 

@@ -194,8 +194,8 @@ class Laboratory:
         sys.path.insert(0, str(self.folder))
         os.environ["PYTHONPATH"] = str(self.folder)
         sys.dont_write_bytecode = run.case is not None
-        for name in [name for name in sys.modules if name.partition(".")[0] == "stepwell"]:
-            del sys.modules[name]
+        for name in [name for name in sys.modules if name.partition(".")[0] in ("stepwell", "tests")]:
+            del sys.modules[name]  # pytest calls test files so
         stop = ["--continue-on-collection-errors"] if run.case is None else ["-x"]
         files = [f"--ignore={test}" for test in known if "::" not in test]
         plugins = ["-p", "no:cacheprovider", "-p", "no:xdist"]
