@@ -168,10 +168,11 @@ def merge_equal(block: Block, outer: Known) -> None:
 
 def merge(op: Operation, known: Known) -> None:
     """Replaces the op by an equal one, or notes it."""
-    key = (type(op), tuple(op.operands), tuple(op.properties.values()), SSAValue.get(op).type)
+    key = (type(op), tuple(op.operands), tuple(op.properties.values()), tuple(op.result_types))
     earlier = known.setdefault(key, op)
     if earlier is not op:
-        SSAValue.get(op).replace_all_uses_with(SSAValue.get(earlier))
+        for result, equal in zip(op.results, earlier.results, strict=True):
+            result.replace_all_uses_with(equal)
         erase(op)
 
 

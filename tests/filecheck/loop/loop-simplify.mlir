@@ -225,3 +225,20 @@ func.func @no_dissolving_when_a_loop_goes_round_twice(%x: tensor<2xf32>) -> tens
   }
   func.return %y : tensor<2xf32>
 }
+
+// CHECK-LABEL: @equal_ops_of_two_results
+// CHECK: [[LOW:%\w+]], [[HIGH:%\w+]] = arith.mulsi_extended
+// CHECK-NOT: mulsi_extended
+// CHECK: arith.addi [[LOW]], [[HIGH]] : i64
+func.func @equal_ops_of_two_results(%x: tensor<8xi64>) -> tensor<8xi64> {
+  %y = loop.kernel "mul" outs(%o : memref<8xi64>) -> tensor<8xi64> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xi64>
+      %a, %b = arith.mulsi_extended %v, %v : i64
+      %c, %d = arith.mulsi_extended %v, %v : i64
+      %s = arith.addi %a, %d : i64
+      loop.write %s, %o[%i] : memref<8xi64>
+    }
+  }
+  func.return %y : tensor<8xi64>
+}
