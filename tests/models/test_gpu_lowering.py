@@ -5,7 +5,7 @@ Graphs are those of a CPU: what they leave to libraries is called otherwise on a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ from stepwell.ir.tt.text import ttir
 from stepwell.lowering.pipelines import GPU, run
 from stepwell.runtime.compiler import make_context
 from stepwell.tests.models.accuracy import outputs_of
+from stepwell.tests.models.cases import cases
 from stepwell.tests.models.zoo import ZOO, build
 
 
@@ -45,17 +46,11 @@ class Lowering:
         return stepwell_backend(gm, inputs, self)
 
 
-def _cases(names: Iterable[str], *in_ci: str) -> Any:
-    """A test for each model, those that CI leaves out marked."""
-    marked = [pytest.param(name, marks=() if name in in_ci else pytest.mark.slow) for name in names]
-    return pytest.mark.parametrize("name", marked)
-
-
 def _compiled(module: torch.nn.Module, lowering: Lowering, **options: Any) -> Any:
     return torch.compile(module, backend=lowering.backend, **options)
 
 
-@_cases(ZOO, "unet")
+@cases(ZOO, "unet")
 def test_inference(name: str) -> None:
     module, inputs = build(name)
     lowering = Lowering()
@@ -65,7 +60,7 @@ def test_inference(name: str) -> None:
 
 
 @pytest.mark.parametrize("dynamic", [False, pytest.param(True, marks=pytest.mark.slow)])
-@_cases(ZOO, "nerf", "mlp", "gnn")
+@cases(ZOO, "nerf", "mlp", "gnn")
 def test_training(name: str, dynamic: bool) -> None:
     module, inputs = build(name)
     lowering = Lowering()

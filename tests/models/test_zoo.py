@@ -21,6 +21,7 @@ from torch import nn
 pytest.importorskip("transformers", reason="most models are those of transformers")
 
 from stepwell.tests.models.accuracy import Inputs, Results, assert_as_accurate_as_eager, outputs_of, to_double
+from stepwell.tests.models.cases import cases
 from stepwell.tests.models.externs import ExternRecorder
 from stepwell.tests.models.zoo import IMAGES, ZOO, build, channels_last, to_channels_last
 
@@ -36,12 +37,6 @@ FOREIGN = (
     r"The .grad attribute of a Tensor that is not a leaf Tensor is being accessed",  # Dynamo of torch 2.11 itself
 )
 """Warnings about the models themselves."""
-
-
-def _cases(names: Iterable[str], *in_ci: str) -> Any:
-    """A test for each model, those that CI leaves out marked."""
-    marked = [pytest.param(name, marks=() if name in in_ci else pytest.mark.slow) for name in names]
-    return pytest.mark.parametrize("name", marked)
 
 
 @pytest.fixture
@@ -152,7 +147,7 @@ def _assert_trains(
 # -- tests -------------------------------------------------------------------------------------------
 
 
-@_cases(ZOO, "bert", "convnext", "lstm", "gnn")
+@cases(ZOO, "bert", "convnext", "lstm", "gnn")
 def test_inference(name: str, recorder: ExternRecorder) -> None:
     module = _built(name).eval()
     compiled, double = _compiled(module, recorder), copy.deepcopy(module).double()
@@ -161,12 +156,12 @@ def test_inference(name: str, recorder: ExternRecorder) -> None:
     assert_as_accurate_as_eager(found, expected, [_infer(double, to_double(inputs)) for inputs in batches])
 
 
-@_cases(ZOO, "llama", "t5", "swin", "cnn", "moe")
+@cases(ZOO, "llama", "t5", "swin", "cnn", "moe")
 def test_steps_of_adam(name: str, recorder: ExternRecorder) -> None:
     _assert_trains(_built(name), _batches(name), recorder)
 
 
-@_cases(ZOO, "gpt2", "mixer")
+@cases(ZOO, "gpt2", "mixer")
 def test_dynamic_batch(name: str, recorder: ExternRecorder) -> None:
     module, _ = build(name)
     module.eval()
@@ -180,12 +175,12 @@ def test_dynamic_batch(name: str, recorder: ExternRecorder) -> None:
     assert graphs[-1] == graphs[1]
 
 
-@_cases(ZOO, "vit", "vae")
+@cases(ZOO, "vit", "vae")
 def test_autocast(name: str, recorder: ExternRecorder) -> None:
     _assert_trains(_built(name), _batches(name), recorder, autocast=True)
 
 
-@_cases(IMAGES, "regnet")
+@cases(IMAGES, "regnet")
 def test_channels_last(name: str, recorder: ExternRecorder) -> None:
     batches = (to_channels_last(inputs) for inputs in _batches(name))
     _assert_trains(channels_last(_built(name)), batches, recorder)
