@@ -78,7 +78,7 @@ def factors_of(reduction: loop.ReduceOp) -> tuple[loop.ReadOp, loop.ReadOp] | No
     first, second = (read for read in reads if read is not None)
     if len([*reduction.block.ops]) != (_OPS if first.result.type == FLOAT32 else _OPS + 2):
         return None
-    if first.result.type != second.result.type or not _along(first, reduction) or not _along(second, reduction):
+    if first.result.type != second.result.type or not all(_along(read, reduction) for read in (first, second)):
         return None
     return first, second
 

@@ -48,7 +48,7 @@ def slice_of(value: SSAValue, nest: Operation) -> list[Operation]:
     waiting = [value]
     while waiting:
         op = waiting.pop().owner
-        if isinstance(op, Block) or op in needed or op is nest or not nest.is_ancestor(op):
+        if isinstance(op, Block) or op in needed or not nest.is_ancestor(op):
             continue
         needed.add(op)
         for inner in op.walk():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
@@ -10,6 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ...ir import host, tile
 from ...ir.tile.ops import WARPS, shape_of
+from ..analysis.accesses import only
 
 WARP_LANES = 32
 """Threads of a warp."""
@@ -26,11 +26,8 @@ def overwrites_safely(kernel: tile.KernelOp, source: SSAValue, target: SSAValue)
     Programs and steps write different elements, so it is enough that the one store and every load lie in the same
     block, address it by the same expression of the same values, and come in that order.
     """
-    stores = [use.operation for use in target.uses]
-    if len(stores) != 1 or source.type != target.type:
-        return False
-    store = stores[0]
-    if not isinstance(store, tile.StoreOp) or store.combiner is not None:
+    store = only([use.operation for use in target.uses])
+    if not isinstance(store, tile.StoreOp) or store.combiner is not None or source.type != target.type:
         return False
     if not fills_threads(kernel, store.value.type):
         return False
@@ -58,8 +55,7 @@ def _matches(load: object, store: tile.StoreOp) -> bool:
     """Whether a use of the source is a load of just the lanes that the store writes, before it."""
     return (
         isinstance(load, tile.LoadOp)
-        and load.parent is store.parent
-        and _same(load.indices, store.indices)
+        and list(load.indices) == list(store.indices)
         and load.access == store.access
         and load.strides == store.strides
         and load.mask is store.mask
@@ -68,11 +64,8 @@ def _matches(load: object, store: tile.StoreOp) -> bool:
     )
 
 
-def _same(first: Sequence[SSAValue], second: Sequence[SSAValue]) -> bool:
-    return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))
-
-
 def _comes_first(load: tile.LoadOp, store: tile.StoreOp) -> bool:
+    """Whether a load stands in the block of a store, before it."""
     op = store.prev_op
     while op is not None:
         if op is load:

@@ -84,7 +84,7 @@ class SiblingFuser:
         self.fuser.fuse(first, second, pairs)
         self.order.fuse(*old, second.op)
         self.fused_into[first] = second
-        self.known_bytes.pop(second, None)
+        del self.known_bytes[second]
 
 
 class LoopFuseSiblings(ModulePass):

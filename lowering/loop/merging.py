@@ -6,6 +6,7 @@ A nest of the second part of a body joins one of the first part if what it needs
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, OpResult
@@ -71,8 +72,9 @@ class Merger:
         return best
 
     def needs(self, block: Block, op: Operation, joined: Operation | None = None) -> set[Operation]:
-        """The ops of the block that must run before `op`, where it may read per iteration what `joined` writes."""
-        found: set[Operation] = set()
+        """`op` and the ops of the block that must run before it, where it may read per iteration what `joined`
+        writes."""
+        found = {op}
         pending = [before for before, reads in self.direct_needs(block, op) if not (reads and before is joined)]
         while pending:
             needed = pending.pop()
@@ -89,21 +91,26 @@ class Merger:
 
     def move_up(self, first: Operation, second: Operation) -> None:
         """Moves what `second` needs before `first`."""
-        block, op = first.parent, first.next_op
-        if op is second:
-            return
+        block = first.parent
         assert block is not None
-        needed = self.needs(block, second, first)
-        while op is not None and op is not second:
-            following = op.next_op
+        between = list(takewhile(lambda op: op is not second, behind(first)))
+        needed = self.needs(block, second, first) if between else ()
+        for op in between:
             if op in needed:
                 detach(op)
                 block.insert_op_before(op, first)
-            op = following
+
+
+def behind(op: Operation) -> Iterator[Operation]:
+    """The ops of its block that follow an op."""
+    current = op.next_op
+    while current is not None:
+        yield current
+        current = current.next_op
 
 
 def direct_needs(block: Block, op: Operation) -> Iterator[Need]:
-    """Ops of the block whose results `op` uses or whose writes it reads."""
+    """Ops of the block whose results `op` uses or whose writes it reads, be they its own."""
     inside = all_ops(op.regions[0].block) if op.regions else ()
     for inner in (op, *inside):
         for operand in inner.operands:
@@ -113,5 +120,5 @@ def direct_needs(block: Block, op: Operation) -> Iterator[Need]:
             for use in inner.source.uses:
                 if isinstance(use.operation, loop.WriteOp):
                     writer = ancestor_in(block, use.operation)
-                    if writer is not None and writer is not op:
+                    if writer is not None:
                         yield writer, True

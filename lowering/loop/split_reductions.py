@@ -198,7 +198,7 @@ def before(nest: loop.NestOp) -> list[Operation]:
 def erase_dead(ops: Sequence[Operation]) -> None:
     """Erases those of the ops, from the last on, that have no effects and no uses."""
     for op in reversed(ops):
-        if op.results and is_trivially_dead(op):
+        if is_trivially_dead(op):
             erase(op)
 
 

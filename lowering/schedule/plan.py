@@ -363,13 +363,9 @@ class Planner:
 
     def collected_indices(self, parts: Accumulation) -> set[SSAValue]:
         """The indices that say where rows combine into what they collect."""
-        buffers = {local.buffer for local in parts.collected}
-        return {
-            index
-            for access in self.model.accesses
-            if isinstance(access.op, loop.WriteOp) and access.op.combiner is not None and access.tensor in buffers
-            for index in access.indices
-        }
+        uses = [use.operation for local in parts.collected for use in local.buffer.uses]
+        combining = [op for op in uses if isinstance(op, loop.WriteOp) and op.combiner is not None]
+        return {index for op in combining for index in op.indices}
 
     # -- split -----------------------------------------------------------------------------------
 

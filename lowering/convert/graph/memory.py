@@ -116,13 +116,13 @@ class Memory(Values):
         return self.copy(value) if isinstance(root_of(tensor).owner, graph.ConstantOp) else tensor
 
 
-def _span(value: SSAValue, offset: int) -> range:
+def _span(value: SSAValue, offset: int) -> Sequence[int]:
     """From the first to the last element of a result in its memory; empty where sizes decide."""
     if offset < 0 or not isinstance(value.type, TensorType):
-        return range(0)
+        return ()
     layout = layout_of(value.type)
     if not all(expr.is_constant for expr in (*layout.sizes, *layout.strides)):
-        return range(0)
+        return ()
     steps = zip(layout.sizes, layout.strides, strict=True)
     last = sum((size.constant - 1) * stride.constant for size, stride in steps)
     return range(offset, offset + last + 1)
