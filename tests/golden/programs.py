@@ -262,7 +262,7 @@ MATRICES = {
 class Rolled:
     """Random programs, of seeds in order."""
 
-    seeds: range
+    seeds: Sequence[int]
     make: Callable[[int], ModuleOp]
     turns: tuple[str, ...] = (*CPUS, "gpu")
 
@@ -294,6 +294,10 @@ def _small_program(seed: int) -> ModuleOp:
 
 def _large_program(seed: int) -> ModuleOp:
     return rolled_program(seed, most=10, grower=LargeGrower).module
+
+
+def _deep_program(seed: int) -> ModuleOp:
+    return rolled_program(seed, most=24, grower=LargeGrower).module
 
 
 @dataclass(frozen=True)
@@ -339,10 +343,31 @@ TEXTS = {
     for path in sorted(FILECHECK.glob(f"*/{pattern}.mlir"))
 }
 
+CHOSEN: tuple[tuple[str, Callable[[int], ModuleOp], str, tuple[int, ...]], ...] = (
+    ("random", _small_program, "avx2", (476, 1946, 2506, 2701)),
+    ("random", _small_program, "avx512", (800, 1740)),
+    ("random", _small_program, "avx512bf16", (604,)),
+    ("random", _small_program, "gpu", (413, 1683, 1938, 2593)),
+    ("large", _large_program, "avx2", (1171, 2561, 2731)),
+    ("large", _large_program, "avx512", (1785, 1960, 2635)),
+    ("large", _large_program, "avx512bf16", (654, 2424, 2704, 4114)),
+    ("large", _large_program, "gpu", (563, 718, 1578, 1603, 2173, 2383, 2558)),
+    ("large", _large_program, "neon", (602, 722, 3832)),
+    ("deep", _deep_program, "avx2", (491, 536)),
+    ("deep", _deep_program, "avx512", (585,)),
+    ("deep", _deep_program, "avx512bf16", (1674,)),
+    ("deep", _deep_program, "gpu", (803, 1398)),
+    ("deep", _deep_program, "neon", (1022,)),
+)
+"""Of 8,000 random programs those in which a condition decides (`tests/mutation/decisions.py`) that does in no others."""
+
 RANDOM = {
-    f"{name} from {first}": Rolled(range(first, first + 20), make)
-    for name, make, count in (("random", _small_program, 160), ("large", _large_program, 240))
-    for first in range(0, count, 20)
+    **{
+        f"{name} from {first}": Rolled(range(first, first + 20), make)
+        for name, make, count in (("random", _small_program, 160), ("large", _large_program, 240))
+        for first in range(0, count, 20)
+    },
+    **{f"{name} chosen for {target}": Rolled(seeds, make, (target,)) for name, make, target, seeds in CHOSEN},
 }
 
 KINDS: dict[str, Mapping[str, Row | Rolled | Texts | Blocks]] = {
