@@ -6,7 +6,7 @@ A graph has one home; an op with a tensor elsewhere stays an extern. Never asks 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -15,11 +15,10 @@ from torch import Tensor, fx
 CPU = torch.device("cpu")
 
 
-def leaves_of(value: Any) -> Sequence[Any]:
-    """The parts of what a node stands for: of a list, of values by name, or just itself."""
-    if isinstance(value, dict):
-        return [*value.values()]
-    return value if isinstance(value, tuple | list) else (value,)
+def leaves_of(value: Any) -> list[Any]:
+    """The parts of what a node stands for: of lists, of values by name, or just itself."""
+    parts = value.values() if isinstance(value, dict) else value
+    return [leaf for part in parts for leaf in leaves_of(part)] if isinstance(value, dict | tuple | list) else [value]
 
 
 def tensors_of(node: fx.Node) -> Iterator[Tensor]:

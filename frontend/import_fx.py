@@ -509,12 +509,14 @@ class _Importer:
         self._check(self.sizes.checks(node))
         values = (value for value in op.results if value.type != INDEX)
 
-        def take(leaf: Any) -> Any:
-            return self._named(Value(self.builder, next(values)), node) if isinstance(leaf, Tensor) else leaf
+        def take(part: Any) -> Any:
+            if isinstance(part, dict):
+                return {name: take(inner) for name, inner in part.items()}
+            if isinstance(part, tuple | list):
+                return [take(inner) for inner in part]
+            return self._named(Value(self.builder, next(values)), node) if isinstance(part, Tensor) else part
 
-        if isinstance(result, dict):
-            return {name: take(leaf) for name, leaf in result.items()}
-        return [take(leaf) for leaf in result] if isinstance(result, tuple | list) else take(result)
+        return take(result)
 
     def _keep_apart(self, values: Sequence[SSAValue]) -> None:
         for value in values:

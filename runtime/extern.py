@@ -93,10 +93,12 @@ def tensors_like(results: Any, wanted: Sequence[tuple[torch.dtype, int]]) -> lis
 
 
 def leaves_of(results: Any) -> list[Tensor | int]:
-    """The tensors and the integers among the results of an operator, which may have names."""
-    flat = [*results.values()] if isinstance(results, dict) else results
-    flat = flat if isinstance(flat, (list, tuple)) else (flat,)
-    return [value for value in flat if isinstance(value, (Tensor, int))]
+    """The tensors and the integers among the results of an operator, which may have names and lie in lists."""
+    if isinstance(results, dict):
+        return leaves_of([*results.values()])
+    if isinstance(results, list | tuple):
+        return [leaf for result in results for leaf in leaves_of(result)]
+    return [results] if isinstance(results, Tensor | int) else []
 
 
 _NAMED: dict[str, Callable[[str], Any]] = {

@@ -50,3 +50,26 @@ def test_attention_that_the_library_does_not_take() -> None:
     heads = [torch.randn(2, 4, 5, 8) for _ in range(3)]
     compiled = torch.compile(attention, backend="stepwell", options={"strict": True})
     torch.testing.assert_close(compiled(*heads), attention(*heads))
+
+
+@torch.library.custom_op("stepwell_test::halves", mutates_args=(), schema="(Tensor x) -> (Tensor[], int, Tensor)")
+def halves(x: Tensor) -> tuple[list[Tensor], int, Tensor]:
+    middle = len(x) // 2
+    return [x[:middle].clone(), x[middle:].clone()], middle, -x
+
+
+@halves.register_fake
+def _(x: Tensor) -> tuple[list[Tensor], int, Tensor]:
+    middle = len(x) // 2
+    return [x.new_empty(middle), x.new_empty(len(x) - middle)], middle, torch.empty_like(x)
+
+
+def test_an_operator_that_gives_a_list_beside_other_results() -> None:
+    def function(x: Tensor) -> tuple[Tensor, Tensor, int, Tensor]:
+        (low, high), middle, negative = halves(x + 1)
+        return low * 2, high * 3, middle, negative + 1
+
+    compiled = torch.compile(function, backend="stepwell", options={"strict": True})
+    low, high, middle, negative = compiled(torch.arange(5.0))
+    assert (low.tolist(), high.tolist(), middle) == ([2.0, 4.0], [9.0, 12.0, 15.0], 2)
+    assert negative.tolist() == [0.0, -1.0, -2.0, -3.0, -4.0]
