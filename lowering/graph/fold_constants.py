@@ -11,9 +11,9 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from ...ir import graph
 from ...ir.dtypes import element_of
+from ...ir.expr import product
 from ...ir.graph.attributes import DataAttr
 from ...ir.graph.evaluate import Array, can_evaluate, evaluate
-from ...ir.shapes import sizes_of
 from .patterns import rewrite, scalar_of
 
 LARGEST = 1024
@@ -43,15 +43,16 @@ class FoldElements(RewritePattern):
     """
     op(constant a, constant b) → constant op(a, b), for small ones
 
-    Does not fire where a result would have more than `LARGEST` elements or a symbolic size.
+    Does not fire where a result would have more than `LARGEST` elements.
     """
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.ElementwiseOp, rewriter: PatternRewriter) -> None:
         if not can_evaluate(op) or not any(isinstance(value.owner, graph.ConstantOp) for value in op.operands):
             return
-        arrays = [_elements(operand) for operand in op.operands]
-        if any(array is None for array in arrays):
+        count = product(op.sizes).constant  # known, as that of a constant
+        arrays = [_elements(operand, count) for operand in op.operands]
+        if count > LARGEST or any(array is None for array in arrays):
             return
         value = DataAttr.of(op.element, evaluate(op, [array for array in arrays if array is not None]))
         rewriter.replace(op, graph.ConstantOp.make(value, op.type, op.location))
@@ -75,14 +76,8 @@ def _array(scalar: float, operand: SSAValue) -> Array:
     return DataAttr.of(element_of(operand.type), scalar).array
 
 
-def _elements(value: SSAValue) -> Array | None:
-    """All elements of a small constant in row-major order."""
-    sizes = sizes_of(value.type)
-    if not all(size.is_constant for size in sizes):
-        return None
-    count = int(np.prod([size.constant for size in sizes]))
-    if count > LARGEST:
-        return None
+def _elements(value: SSAValue, count: int) -> Array | None:
+    """All elements of a constant of so many, in row-major order."""
     if isinstance(value.owner, graph.ConstantOp):
         return value.owner.value.array
     scalar = scalar_of(value)

@@ -85,8 +85,7 @@ class DropNeutralOperand(RewritePattern):
                 continue
             pairs = ((op.lhs, op.rhs), (op.rhs, op.lhs)) if row.commutes else ((op.lhs, op.rhs),)
             for kept, constant in pairs:
-                scalar = scalar_of(constant)
-                if scalar is not None and row.accepts(scalar) and may_replace(op, kept):
+                if row.accepts(scalar_of(constant)) and may_replace(op, kept):
                     replace_with_value(rewriter, op, kept)
                     return
 
@@ -129,9 +128,9 @@ class DivideByPowerOfTwo(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
         divisor = scalar_of(op.rhs)
-        if divisor is None or not math.isfinite(divisor) or divisor == 0 or abs(math.frexp(divisor)[0]) != 0.5:
+        if divisor is None or not 2.0**-14 <= abs(divisor) <= 2.0**14:  # both are normal in every float type
             return
-        if not 2.0**-14 <= abs(divisor) <= 2.0**14:  # both are normal in every float type
+        if abs(math.frexp(divisor)[0]) != 0.5:
             return
         value = DataAttr.of(op.element, 1.0 / divisor)
         factor = graph.FullOp.build_from((), op.rhs.type, op.location, value=value)

@@ -8,7 +8,6 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...ir import graph
-from ...ir.shapes import sizes_of
 from .patterns import may_replace, replace_with_value, rewrite
 
 
@@ -74,7 +73,7 @@ class JoinBroadcasts(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.BroadcastOp, rewriter: PatternRewriter) -> None:
         inner = op.operand.owner
-        if isinstance(inner, graph.BroadcastOp) and len(sizes_of(inner.operand.type)) <= len(op.sizes):
+        if isinstance(inner, graph.BroadcastOp):
             rewriter.replace(op, graph.BroadcastOp.build_from((inner.operand,), op.type, op.location))
 
 

@@ -14,6 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.dialects.func import ReturnOp
+from xdsl.ir import SSAValue
 
 from stepwell.ir import graph, host, loop
 from stepwell.ir.errors import LoweringError
@@ -520,6 +521,15 @@ def test_dims_that_a_reshape_keeps_need_no_division() -> None:
     assert reshaped((const(4), const(6), s1), (const(3), const(8), s1))[2] == dim(2)
 
 
+def test_a_reshape_takes_sizes_for_equal_that_only_a_guard_makes_so() -> None:
+    s0, s1, s2 = symbol("s0"), symbol("s1"), symbol("s2")
+    assert reshaped((s0,), (s1, s2)) == (dim(0) * s2 + dim(1),)
+    assert reshaped((s1, s2), (s0,)) == (dim(0) // s2, dim(0) % s2)
+    assert reshaped((s0,), (s0, s1)) == (dim(0),)
+    assert reshaped((s0, s1), (s0,)) == (dim(0), const(0))
+    assert reshaped((s0 * s1, s2), (s0,)) == (dim(0) // s2, dim(0) % s2)
+
+
 def test_a_view_of_a_dynamic_size_folds() -> None:
     module = converted("""
         func.func @f(%s0: index, %x: tensor<?x6xf32, #stepwell.layout<(s0, 6), (6, 1)>>)
@@ -860,3 +870,100 @@ def test_every_new_op_has_the_location_of_its_graph_op() -> None:
     first, second = kernels_of(module)
     assert {op.location for op in first.walk()} == {file_line("model.py", 10)}
     assert {op.location for op in second.walk()} == {file_line("model.py", 11)}
+
+
+def known_results(*types: str, attributes: str = "") -> list[SSAValue]:
+    """What a function becomes that returns known numbers of some types, all of one storage."""
+    storages = f"stepwell.storages = array<i64: {', '.join('5' for _ in types)}>"
+    module = converted(f"""
+        func.func @f(%s0: index, %x: tensor<?xf32, #stepwell.layout<(s0), (1)>>) -> ({", ".join(types)})
+            attributes {{stepwell.symbols = [#stepwell.symbol<s0, 2, ?>], {attributes or storages}}} {{
+          {" ".join(f"%r{k} = graph.full f32<1.0> : {type_}" for k, type_ in enumerate(types))}
+          func.return {", ".join(f"%r{k}" for k, _ in enumerate(types))} : {", ".join(types)}
+        }}""")
+    returned = function_of(module).body.block.last_op
+    assert isinstance(returned, ReturnOp)
+    return list(returned.operands)
+
+
+ROW, PAIR, STRIDED = "tensor<8xf32>", "tensor<2xf32>", layout("8", "2")
+
+
+@pytest.mark.parametrize(
+    ("types", "offsets", "part"),
+    [
+        ((ROW, PAIR), (0, 3), 1),
+        ((ROW, PAIR), (4, 10), 1),
+        ((PAIR, ROW), (4, 4), 0),
+        ((ROW, ROW), (0, 0), 1),
+        ((ROW, PAIR), (4, 3), None),  # begins before the other
+        ((ROW, PAIR), (4, 11), None),  # ends behind it
+        ((ROW, PAIR), (-1, -1), None),
+        ((ROW, "tensor<?xf32, #stepwell.layout<(s0), (1)>>"), (0, 0), None),
+        ((STRIDED, PAIR), (0, 2), None),  # nobody writes what lies between the elements of the other
+    ],
+)
+def test_known_numbers_that_were_part_of_others_are_part_of_them(
+    types: Sequence[str], offsets: Sequence[int], part: int | None
+) -> None:
+    attributes = f"stepwell.storages = array<i64: 5, 5>, stepwell.offsets = array<i64: {offsets[0]}, {offsets[1]}>"
+    results = known_results(*types, attributes=attributes)
+    views = [(k, value.owner) for k, value in enumerate(results) if isinstance(value.owner, host.ViewOp)]
+    if part is None:
+        assert not views
+    else:
+        ((position, view),) = views
+        assert position == part
+        assert view.source is results[1 - part]
+        assert view.offset.result == const(offsets[part] - offsets[1 - part])
+
+
+def test_known_numbers_whose_places_are_unknown_are_tensors_of_their_own() -> None:
+    for attributes in ("", "stepwell.offsets = array<i64: 0, 0>"):
+        assert all(isinstance(value.owner, loop.KernelOp) for value in known_results(ROW, ROW, attributes=attributes))
+
+
+def test_a_table_that_was_part_of_another_is_part_of_it() -> None:
+    module = converted("""
+        func.func @f() -> (tensor<3xi64>, tensor<2xi64>)
+            attributes {stepwell.storages = array<i64: 5, 5>, stepwell.offsets = array<i64: 0, 1>} {
+          %a = graph.constant i64<1, 2, 3> : tensor<3xi64>
+          %b = graph.constant i64<2, 3> : tensor<2xi64>
+          func.return %a, %b : tensor<3xi64>, tensor<2xi64>
+        }""")
+    assert len(kernels_of(module)) == 1
+    assert [result.tolist() for result in call(module, [])[0]] == [[1, 2, 3], [2, 3]]
+
+
+def test_an_extern_takes_a_constant_of_one_number_as_it_is() -> None:
+    module = converted("""
+        func.func @f() -> tensor<1xf32> {
+          %c = graph.constant f32<2.0> : tensor<1xf32>
+          %y = graph.extern "aten.none.default"(%c) : (tensor<1xf32>) -> tensor<1xf32>
+          func.return %y : tensor<1xf32>
+        }""")
+    assert not kernels_of(module)
+
+
+def test_memory_with_gaps_is_seen_through_a_view() -> None:
+    module = converted("""
+        func.func @f(%x: tensor<4xf32, #stepwell.layout<(4), (2)>>) -> tensor<3xf32> {
+          %v = graph.as_strided %x offset (2) : (tensor<4xf32, #stepwell.layout<(4), (2)>>)
+            -> tensor<3xf32, #stepwell.layout<(3), (2)>>
+          %y = graph.exp %v : (tensor<3xf32, #stepwell.layout<(3), (2)>>) -> tensor<3xf32>
+          func.return %y : tensor<3xf32>
+        }""")
+    ops = [*function_of(module).body.block.ops]
+    assert [op.name for op in ops] == ["host.view", "loop.kernel", "func.return"]
+
+
+@pytest.mark.parametrize(("start", "step"), [(-1, 1), (8, -2), (5, 1), (1, 2)])
+def test_a_formula_that_may_leave_its_dim_is_checked(start: int, step: int) -> None:
+    module = converted(f"""
+        func.func @f(%x: tensor<9x8xf32>) -> tensor<5x8xf32> {{
+          %i = graph.iota from ({start}) step ({step}) : tensor<5xi64>
+          %y = graph.index %x, %i dims [0] bounds index : (tensor<9x8xf32>, tensor<5xi64>) -> tensor<5x8xf32>
+          func.return %y : tensor<5x8xf32>
+        }}""")
+    inside = all(0 <= start + step * k < 9 for k in range(5))
+    assert any(isinstance(op, loop.AssertOp) for op in module.walk()) != inside

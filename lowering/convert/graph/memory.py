@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import UNKNOWN_LOC, TensorType
+from xdsl.dialects.builtin import UNKNOWN_LOC
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ....ir import graph, host
 from ....ir.dtypes import element_of, is_native
-from ....ir.expr import ZERO
 from ....ir.graph import Arguments, OperandRef
 from ....ir.shapes import dense_order, layout_of, sizes_of, strides_of
 from .kernels import Kernel
@@ -48,7 +47,7 @@ class Memory(Values):
         offset = offset_in_memory(source.place, strides, layout, self.box(layout.sizes))
         if offset is None:
             return None
-        if offset == ZERO and source.tensor.type == value.type:
+        if source.tensor.type == value.type:  # a part as large as the whole
             return source.tensor
         view = host.ViewOp.make(source.tensor, offset, value.type)
         return insert_where_made(value, view)
@@ -96,14 +95,13 @@ class Memory(Values):
         """The results that are known numbers and in eager part of another result, with that one and where in it they
         begin."""
         parts: dict[int, tuple[int, int]] = {}
-        spans = [_span(value, offset) for value, offset in zip(values, offsets, strict=True)]
         for storage in sorted(set(storages)):
             group = [position for position, number in enumerate(storages) if number == storage]
-            if len(group) > 1 and any(self._is_known(values[position]) for position in group):
+            if any(self._is_known(values[position]) for position in group):
+                spans = {position: _span(values[position], offsets[position]) for position in group}
                 base = max(group, key=lambda position: len(spans[position]))
-                if _is_dense(values[base]):
-                    for position in group:
-                        span = spans[position]
+                if dense_order(layout_of(values[base].type)) is not None:
+                    for position, span in spans.items():
                         if position != base and span and span[0] in spans[base] and span[-1] in spans[base]:
                             parts[position] = (base, span[0] - spans[base][0])
         return parts
@@ -118,18 +116,12 @@ class Memory(Values):
 
 def _span(value: SSAValue, offset: int) -> Sequence[int]:
     """From the first to the last element of a result in its memory; empty where sizes decide."""
-    if offset < 0 or not isinstance(value.type, TensorType):
-        return ()
     layout = layout_of(value.type)
-    if not all(expr.is_constant for expr in (*layout.sizes, *layout.strides)):
+    if offset < 0 or not all(expr.is_constant for expr in (*layout.sizes, *layout.strides)):
         return ()
     steps = zip(layout.sizes, layout.strides, strict=True)
     last = sum((size.constant - 1) * stride.constant for size, stride in steps)
     return range(offset, offset + last + 1)
-
-
-def _is_dense(value: SSAValue) -> bool:
-    return isinstance(value.type, TensorType) and dense_order(layout_of(value.type)) is not None
 
 
 def root_of(tensor: SSAValue) -> SSAValue:

@@ -303,3 +303,11 @@ func.func @known_sizes(%x: tensor<4xi64>) -> tensor<4xi64> {
 }
 // CHECK-LABEL: @known_sizes
 // CHECK: arith.constant 5 : i64
+
+func.func private @declared(tensor<4xf32>) -> tensor<4xf32>
+// What is declared, or is no function, stays.
+// CHECK-LABEL: func.func private @declared
+
+builtin.module @other {
+}
+// CHECK: builtin.module @other

@@ -36,3 +36,22 @@ func.func @no_match_when_the_product_is_rounded_first(%x: tensor<4x8xbf16>, %w: 
   %s = graph.add %p, %r : tensor<4x6xbf16>
   func.return %s : tensor<4x6xbf16>
 }
+
+// CHECK-LABEL: @no_match_when_the_product_has_a_bias
+// CHECK: graph.matmul %x, %w, %b
+// CHECK: graph.add
+func.func @no_match_when_the_product_has_a_bias(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>) -> tensor<4x6xf32> {
+  %p = graph.matmul %x, %w, %b : (tensor<4x8xf32>, tensor<8x6xf32>, tensor<6xf32>) -> tensor<4x6xf32>
+  %r = graph.broadcast %b : (tensor<6xf32>) -> tensor<4x6xf32>
+  %s = graph.add %p, %r : tensor<4x6xf32>
+  func.return %s : tensor<4x6xf32>
+}
+
+// CHECK-LABEL: @no_match_when_the_sum_has_another_layout
+// CHECK: graph.add
+func.func @no_match_when_the_sum_has_another_layout(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>) -> tensor<4x6xf32, #stepwell.layout<(4, 6), (1, 4)>> {
+  %p = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  %r = graph.broadcast %b : (tensor<6xf32>) -> tensor<4x6xf32>
+  %s = graph.add %p, %r : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32, #stepwell.layout<(4, 6), (1, 4)>>
+  func.return %s : tensor<4x6xf32, #stepwell.layout<(4, 6), (1, 4)>>
+}

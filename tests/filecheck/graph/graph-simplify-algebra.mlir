@@ -158,3 +158,16 @@ func.func @no_join_when_the_middle_rounds(%x: tensor<4xf32>) -> tensor<4xf32> {
   %b = graph.convert %a : (tensor<4xbf16>) -> tensor<4xf32>
   func.return %b : tensor<4xf32>
 }
+
+// CHECK-LABEL: @no_change_when_the_layout_differs
+// CHECK: graph.neg
+// CHECK: graph.neg
+// CHECK: graph.relu
+// CHECK: graph.relu
+func.func @no_change_when_the_layout_differs(%x: tensor<2x4xf32, #stepwell.layout<(2, 4), (1, 2)>>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  %a = graph.neg %x : (tensor<2x4xf32, #stepwell.layout<(2, 4), (1, 2)>>) -> tensor<2x4xf32>
+  %b = graph.neg %a : tensor<2x4xf32>
+  %c = graph.relu %x : tensor<2x4xf32, #stepwell.layout<(2, 4), (1, 2)>>
+  %d = graph.relu %c : (tensor<2x4xf32, #stepwell.layout<(2, 4), (1, 2)>>) -> tensor<2x4xf32>
+  func.return %b, %d : tensor<2x4xf32>, tensor<2x4xf32>
+}
