@@ -104,7 +104,7 @@ def pair_of(block: Block) -> Squares | Exponentials | None:
     first, second = nests
     if not isinstance(first, loop.ReduceOp) or not isinstance(second, loop.ReduceOp) or first.sizes != second.sizes:
         return None
-    if len(first.results) != 1 or second.combiner_names != ("add",):
+    if second.combiner_names != ("add",):
         return None
     if any(isinstance(op, loop.WriteOp | loop.AssertOp | loop.NestOp) for nest in nests for op in all_ops(nest.block)):
         return None
@@ -147,7 +147,6 @@ def is_same(one: SSAValue, other: SSAValue, indices: Mapping[SSAValue, SSAValue]
         and type(made) is type(again)
         and not made.regions
         and made.properties == again.properties
-        and len(made.operands) == len(again.operands)
         and all(is_same(a, b, indices) for a, b in zip(made.operands, again.operands, strict=True))
     )
 
@@ -159,8 +158,9 @@ def is_mean(value: SSAValue, sum_: loop.ReduceOp) -> bool:
     if count is None or not isinstance(op, arith.DivfOp | arith.MulfOp) or op.lhs is not SSAValue.get(sum_):
         return False
     factor = op.rhs.owner
-    if not isinstance(factor, arith.ConstantOp) or not isinstance(factor.value, FloatAttr):
+    if not isinstance(factor, arith.ConstantOp):
         return False
+    assert isinstance(factor.value, FloatAttr)
     wanted = float(count) if isinstance(op, arith.DivfOp) else 1 / count
     return bool(np.float32(factor.value.value.data) == np.float32(wanted)) and value.type == f32
 
@@ -253,18 +253,13 @@ class DependentSplitter:
 
     def needed(self, reduction: loop.ReduceOp, pair: Pair) -> list[Operation]:
         """The ops outside of a reduction that its body needs, in their order, the centre aside."""
-        found: set[Operation] = set()
-        waiting = [operand for op in all_ops(reduction.block) for operand in op.operands]
-        while waiting:
-            value = waiting.pop()
-            op = value.owner
-            if value is pair.centre or not isinstance(op, Operation) or op in found:
-                continue
-            if not self.kernel.is_ancestor(op) or reduction.is_ancestor(op):
-                continue
-            found.add(op)
-            waiting.extend(op.operands)
-        return [op for op in all_ops(self.kernel.block) if op in found]
+        found: list[Operation] = []
+        values = {operand for op in all_ops(reduction.block) for operand in op.operands} - {pair.centre}
+        for op in reversed(all_ops(self.kernel.block)):
+            if not reduction.is_ancestor(op) and not values.isdisjoint(op.results):
+                found.append(op)
+                values |= set(op.operands) - {pair.centre}
+        return found[::-1]
 
     # -- parts ---------------------------------------------------------------------------------------
 
