@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -74,9 +75,10 @@ def meet(first: tuple[int, int] | None, second: tuple[int, int] | None) -> bool:
 
 @dataclass
 class Group:
-    """Runs of one kernel at one place in the order, none of which needs another's results or memory."""
+    """Runs of one kernel at one place in the order, none of which needs another's results or memory; one run alone if
+    the kernel can't join them."""
 
-    kernel: tile.KernelOp | None
+    joins: bool
     runs: list[host.RunOp] = field(default_factory=list)
     read: set[SSAValue] = field(default_factory=set)
     written: set[SSAValue] = field(default_factory=set)
@@ -85,7 +87,7 @@ class Group:
         """Whether the run is one of the same kernel and sizes, and there is room for its arguments."""
         first = self.runs[0]
         return (
-            self.kernel is not None
+            self.joins
             and run.kernel == first.kernel
             and run.symbols == first.symbols
             and (len(self.runs) + 1) * len(run.operands) + len(run.symbol_values) < MOST_ARGUMENTS
@@ -101,18 +103,20 @@ class Batcher:
         self.made = made
 
     def run(self) -> None:
-        overlaps: Overlaps | None = None
         for op in self.block.ops:
             if isinstance(op, host.StretchOp) and has_repeated_kernel(op):
-                overlaps = overlaps or Overlaps(self.block)
-                self.rebuild(op, self.groups(op, overlaps))
+                self.rebuild(op, self.groups(op))
 
-    def groups(self, stretch: host.StretchOp, overlaps: Overlaps) -> list[Group]:
+    @cached_property
+    def overlaps(self) -> Overlaps:
+        return Overlaps(self.block)
+
+    def groups(self, stretch: host.StretchOp) -> list[Group]:
         """The runs in an order in which each still comes after all that it waits for."""
         groups: list[Group] = []
         for run in stretch.runs:
-            read, written = overlaps.of(run.inputs), overlaps.of(run.outputs)
-            around_read, around_written = overlaps.around(read), overlaps.around(written)
+            read, written = self.overlaps.of(run.inputs), self.overlaps.of(run.outputs)
+            around_read, around_written = self.overlaps.around(read), self.overlaps.around(written)
             first = 1 + max(
                 (
                     position
@@ -126,7 +130,7 @@ class Batcher:
             group = next((group for group in groups[first:] if group.takes(run)), None)
             if group is None:
                 kernel = self.kernels.get(run.kernel_name)
-                group = Group(kernel if kernel is not None and can_batch(kernel) else None)
+                group = Group(kernel is not None and can_batch(kernel))
                 groups.append(group)
             group.runs.append(run)
             group.read |= read
@@ -137,13 +141,14 @@ class Batcher:
         for run in stretch.runs:
             stretch.block.detach_op(run)
         for group in groups:
-            if group.kernel is None or len(group.runs) == 1:
+            if len(group.runs) == 1:
                 stretch.block.add_ops(group.runs)
             else:
-                stretch.block.add_op(self.batch(group.kernel, group.runs))
+                stretch.block.add_op(self.batch(group.runs))
 
-    def batch(self, kernel: tile.KernelOp, runs: Sequence[host.RunOp]) -> host.RunOp:
+    def batch(self, runs: Sequence[host.RunOp]) -> host.RunOp:
         """`run @k(a); run @k(b)  →  run @k_batch(a, b)`; a buffer that all runs share is passed once."""
+        kernel = self.kernels[runs[0].kernel_name]
         columns = list(zip(*(run.operands for run in runs), strict=True))
         shared = tuple(all(value is column[0] for value in column) for column in columns)
         passed = [column[:1] if once else column for column, once in zip(columns, shared, strict=True)]

@@ -17,7 +17,6 @@ from xdsl.passes import ModulePass
 
 from ...ir import host
 from ...ir.definitions import definitions_of
-from ...ir.dtypes import is_native
 from ...ir.expr import ZERO, Domain, Expr, ceildiv, maximum
 from ...ir.shapes import symbol_intervals, symbol_ranges
 from .memory import MemoryUse, erase, host_functions
@@ -60,7 +59,7 @@ class Planner:
     def __init__(self, func: FuncOp) -> None:
         self.func = func
         self.use = MemoryUse(func.body.block)
-        self.domain = Domain({}, symbol_intervals(func.body.block.first_op or func))
+        self.domain = Domain({}, symbol_intervals(func))
         hints = {name: known.hint for name, known in symbol_ranges(func).items()}
         self.makers = {known.name: op for op in func.body.block.ops for known in definitions_of(op)}
         self.hints = {name: UNKNOWN_SIZE if hint is None else hint for name, hint in hints.items()}
@@ -118,8 +117,7 @@ class Planner:
 
 def _only_kernels_see(buffer: SSAValue) -> bool:
     uses = list(buffer.uses)
-    assert isinstance(buffer.type, host.BufferType)
-    return bool(uses) and is_native(buffer.type.element) and all(isinstance(use.operation, host.RunOp) for use in uses)
+    return bool(uses) and all(isinstance(use.operation, host.RunOp) for use in uses)
 
 
 def _place(allocation: host.AllocOp, workspace: SSAValue, offset: Expr) -> None:

@@ -122,6 +122,58 @@ func.func @no_batch_when_programs_ask_how_many_they_are(%x: !host.buffer<i64, (8
   host.return () : () -> ()
 }
 
+// CHECK-LABEL: func.func @no_batch_when_slots_may_overlap
+// CHECK: host.run @double ins(%x : {{.*}} outs(%a :
+// CHECK-NEXT: host.run @negate ins(%a :
+// CHECK-NEXT: host.run @double ins(%y : {{.*}} outs(%b :
+// CHECK-NEXT: host.run @negate ins(%b :
+// CHECK-NEXT: host.run @double ins(%y : {{.*}} outs(%c :
+func.func @no_batch_when_slots_may_overlap(%s0: index, %x: !host.buffer<f32, (128), (1)>, %y: !host.buffer<f32, (128), (1)>) -> !host.buffer<f32, (128), (1)> attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, 64>]} {
+  %w = host.workspace (1024) : !host.workspace
+  %a = host.slot %w[(0)] : !host.buffer<f32, (128), (1)>
+  %b = host.slot %w[(s0 * 4)] : !host.buffer<f32, (128 - s0), (1)>
+  %c = host.slot %w[(512)] : !host.buffer<f32, (128), (1)>
+  host.stretch {
+    host.run @double ins(%x : !host.buffer<f32, (128), (1)>) outs(%a : !host.buffer<f32, (128), (1)>)
+    host.run @negate ins(%a : !host.buffer<f32, (128), (1)>) outs(%x : !host.buffer<f32, (128), (1)>)
+    host.run @double ins(%y : !host.buffer<f32, (128), (1)>) outs(%b : !host.buffer<f32, (128 - s0), (1)>)
+    host.run @negate ins(%b : !host.buffer<f32, (128 - s0), (1)>) outs(%y : !host.buffer<f32, (128), (1)>)
+    host.run @double ins(%y : !host.buffer<f32, (128), (1)>) outs(%c : !host.buffer<f32, (128), (1)>)
+  }
+  host.return (%x) : (!host.buffer<f32, (128), (1)>) -> ()
+}
+
+// CHECK-LABEL: func.func @no_batch_when_all_programs_finish_together
+// CHECK: host.run @finishing
+// CHECK-NEXT: host.run @finishing
+func.func @no_batch_when_all_programs_finish_together(%x: !host.buffer<f32, (128), (1)>, %y: !host.buffer<f32, (128), (1)>, %a: !host.buffer<f32, (128), (1)>, %b: !host.buffer<f32, (128), (1)>) {
+  host.stretch {
+    host.run @finishing ins(%x : !host.buffer<f32, (128), (1)>) outs(%a : !host.buffer<f32, (128), (1)>)
+    host.run @finishing ins(%y : !host.buffer<f32, (128), (1)>) outs(%b : !host.buffer<f32, (128), (1)>)
+  }
+  host.return () : () -> ()
+}
+
+// CHECK-LABEL: func.func @no_batch_when_the_kernel_is_unknown
+// CHECK: host.run @unknown
+// CHECK-NEXT: host.run @unknown
+func.func @no_batch_when_the_kernel_is_unknown(%x: !host.buffer<f32, (128), (1)>, %y: !host.buffer<f32, (128), (1)>, %a: !host.buffer<f32, (128), (1)>, %b: !host.buffer<f32, (128), (1)>) {
+  host.stretch {
+    host.run @unknown ins(%x : !host.buffer<f32, (128), (1)>) outs(%a : !host.buffer<f32, (128), (1)>)
+    host.run @unknown ins(%y : !host.buffer<f32, (128), (1)>) outs(%b : !host.buffer<f32, (128), (1)>)
+  }
+  host.return () : () -> ()
+}
+
+tile.kernel @finishing(%x: memref<?xf32>, %y: memref<?xf32>) grid (2) {
+  %p = tile.program_id : index
+  %v = tile.load %x[%p * 64] strides (1) : memref<?xf32> -> vector<64xf32>
+  tile.store %v, %y[%p * 64] strides (1) : vector<64xf32>, memref<?xf32>
+} finish {
+^bb0(%xf: memref<?xf32>, %yf: memref<?xf32>):
+  %v = tile.load %yf[0] strides () : memref<?xf32> -> f32
+  tile.store %v, %yf[1] strides () : f32, memref<?xf32>
+}
 tile.kernel @double(%x: memref<?xf32>, %y: memref<?xf32>) grid (2) attributes {stepwell.num_warps = 1 : i32} {
   %p = tile.program_id : index
   %v = tile.load %x[%p * 64] strides (1) : memref<?xf32> -> vector<64xf32>

@@ -131,3 +131,10 @@ func.func @externs_keep_what_they_define(%x: tensor<8xf32>) -> index attributes 
   %s = graph.size (s0 * 2) : index
   func.return %s : index
 }
+
+// CHECK-LABEL: func.func @no_memory_of_ours_when_no_kernel_knows_the_type
+func.func @no_memory_of_ours_when_no_kernel_knows_the_type(%x: tensor<2x2x!graph.dtype<"complex64">>) -> tensor<2x2x!graph.dtype<"complex64">> {
+  // CHECK: %a = host.extern "aten.mm.default"(%x, %x)
+  %a = graph.extern "aten.mm.default"(%x, %x) : (tensor<2x2x!graph.dtype<"complex64">>, tensor<2x2x!graph.dtype<"complex64">>) -> tensor<2x2x!graph.dtype<"complex64">>
+  func.return %a : tensor<2x2x!graph.dtype<"complex64">>
+}

@@ -72,3 +72,13 @@ func.func @sizes_that_an_extern_defines(%x: !host.buffer<f32, (8), (1)>) -> !hos
   host.run @k ins(%c : !host.buffer<f32, (s0), (1)>) outs(%d : !host.buffer<f32, (8), (1)>)
   host.return (%d) : (!host.buffer<f32, (8), (1)>) -> ()
 }
+
+// CHECK-LABEL: func.func @no_slot_when_nobody_uses_it
+func.func @no_slot_when_nobody_uses_it() {
+  // CHECK: host.alloc
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  host.return () : () -> ()
+}
+
+// CHECK: func.func private @declared
+func.func private @declared(!host.buffer<f32, (8), (1)>)

@@ -162,3 +162,31 @@ func.func @no_reuse_when_the_kernel_is_unknown() -> !host.buffer<f32, (8), (1)> 
   host.run @unknown ins(%a : !host.buffer<f32, (8), (1)>) outs(%b : !host.buffer<f32, (8), (1)>)
   host.return (%b) : (!host.buffer<f32, (8), (1)>) -> ()
 }
+
+// CHECK-LABEL: func.func @no_reuse_when_the_result_is_an_argument
+func.func @no_reuse_when_the_result_is_an_argument(%x: !host.buffer<f32, (8), (1)>, %y: !host.buffer<f32, (8), (1)>) {
+  // CHECK: host.run @add_one ins(%a : {{.*}}) outs(%y
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @shift ins(%x : !host.buffer<f32, (8), (1)>) outs(%a : !host.buffer<f32, (8), (1)>)
+  host.run @add_one ins(%a : !host.buffer<f32, (8), (1)>) outs(%y : !host.buffer<f32, (8), (1)>)
+  host.return () : () -> ()
+}
+
+tile.kernel @add_one_and_keep(%x : memref<?xf32>, %o : memref<?xf32>, %p : memref<?xf32>) grid (1) {
+  %one = arith.constant dense<1.0> : vector<8xf32>
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<8xf32>
+  %w = arith.addf %v, %one : vector<8xf32>
+  tile.store %w, %o[0] strides (1) : vector<8xf32>, memref<?xf32>
+  tile.store %w, %p[0] strides (1) : vector<8xf32>, memref<?xf32>
+}
+
+// CHECK-LABEL: func.func @no_reuse_when_the_input_is_written_as_well
+func.func @no_reuse_when_the_input_is_written_as_well(%x: !host.buffer<f32, (8), (1)>) -> !host.buffer<f32, (8), (1)> {
+  // CHECK: %b = host.alloc
+  // CHECK: host.run @add_one_and_keep ins(%a : {{.*}}) outs(%b : {{.*}}, %a
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @shift ins(%x : !host.buffer<f32, (8), (1)>) outs(%a : !host.buffer<f32, (8), (1)>)
+  %b = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @add_one_and_keep ins(%a : !host.buffer<f32, (8), (1)>) outs(%b : !host.buffer<f32, (8), (1)>, %a : !host.buffer<f32, (8), (1)>)
+  host.return (%b) : (!host.buffer<f32, (8), (1)>) -> ()
+}
