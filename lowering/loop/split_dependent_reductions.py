@@ -46,7 +46,7 @@ LEAST_COLUMN_PART, COLUMN_PART = 1 << 6, 1 << 8
 
 @dataclass(frozen=True)
 class Pair:
-    """Two reductions over one space, the second about `centre`, a scalar made of the first one's result."""
+    """Two reductions over one long space, the second about `centre`, a scalar made of the first one's result."""
 
     first: loop.ReduceOp
     second: loop.ReduceOp
@@ -104,9 +104,7 @@ def pair_of(block: Block) -> Squares | Exponentials | None:
     first, second = nests
     if not isinstance(first, loop.ReduceOp) or not isinstance(second, loop.ReduceOp) or first.sizes != second.sizes:
         return None
-    if second.combiner_names != ("add",):
-        return None
-    if any(isinstance(op, loop.WriteOp | loop.AssertOp | loop.NestOp) for nest in nests for op in all_ops(nest.block)):
+    if second.combiner_names != ("add",) or not is_long(first):
         return None
     return squares(first, second) or exponentials(first, second)
 
@@ -138,14 +136,15 @@ def same_elements(first: loop.ReduceOp, second: loop.ReduceOp, value: SSAValue) 
 
 
 def is_same(one: SSAValue, other: SSAValue, indices: Mapping[SSAValue, SSAValue]) -> bool:
-    """Whether two values are made alike, with the paired indices in each other's place."""
+    """Whether two values are made alike within the kernel, with the paired indices in each other's place. What nests
+    make is not looked into: `is_closed` refuses it."""
     if one is other or indices.get(one) is other:
         return True
     made, again = one.owner, other.owner
     return (
         isinstance(made, Operation)
+        and isinstance(made.parent_op(), loop.NestOp | loop.KernelOp)
         and type(made) is type(again)
-        and not made.regions
         and made.properties == again.properties
         and all(is_same(a, b, indices) for a, b in zip(made.operands, again.operands, strict=True))
     )
@@ -153,21 +152,24 @@ def is_same(one: SSAValue, other: SSAValue, indices: Mapping[SSAValue, SSAValue]
 
 def is_mean(value: SSAValue, sum_: loop.ReduceOp) -> bool:
     """Whether a value is a sum by the number of its terms, or times one over that."""
-    count = volume(sum_)
     op = value.owner
-    if count is None or not isinstance(op, arith.DivfOp | arith.MulfOp) or op.lhs is not SSAValue.get(sum_):
+    if not isinstance(op, arith.DivfOp | arith.MulfOp) or op.lhs is not SSAValue.get(sum_):
         return False
-    factor = op.rhs.owner
-    if not isinstance(factor, arith.ConstantOp):
-        return False
-    assert isinstance(factor.value, FloatAttr)
-    wanted = float(count) if isinstance(op, arith.DivfOp) else 1 / count
-    return bool(np.float32(factor.value.value.data) == np.float32(wanted)) and value.type == f32
+    wanted = float(volume(sum_)) if isinstance(op, arith.DivfOp) else 1 / volume(sum_)
+    match op.rhs.owner:
+        case arith.ConstantOp(value=FloatAttr(value=factor)):
+            return bool(np.float32(factor.data) == np.float32(wanted)) and value.type == f32
+    return False
 
 
-def volume(nest: loop.NestOp) -> int | None:
-    """The number of indices of a nest, where it is known."""
-    return prod(size.constant for size in nest.sizes) if all(size.is_constant for size in nest.sizes) else None
+def is_long(nest: loop.NestOp) -> bool:
+    """Whether a nest has so many indices, as far as that is known, that it is cut."""
+    return all(size.is_constant for size in nest.sizes) and volume(nest) >= LONG
+
+
+def volume(nest: loop.NestOp) -> int:
+    """The number of indices of a nest of known sizes."""
+    return prod(size.constant for size in nest.sizes)
 
 
 # -- the split ---------------------------------------------------------------------------------------
@@ -209,9 +211,6 @@ class DependentSplitter:
 
     def cut(self, pair: Pair) -> Cut | None:
         """Parts that take one index of the first dims, and a divisor of the next one."""
-        count = volume(pair.first)
-        if count is None or count < LONG:
-            return None
         least, most = (LEAST_COLUMN_PART, COLUMN_PART) if self.runs_down_columns(pair) else (LEAST_PART, MOST_PART)
         extents = [size.constant for size in pair.first.sizes]
         for position, extent in enumerate(extents):
@@ -242,14 +241,11 @@ class DependentSplitter:
         return bool(ones) and not inner.intersection(ones)
 
     def is_closed(self, pair: Pair) -> bool:
-        """Whether the bodies read nothing that this kernel writes."""
+        """Whether the bodies do nothing but yield, and need nothing that this kernel writes or that its nests make."""
         written = {op.target for op in all_ops(self.kernel.block) if isinstance(op, loop.WriteOp)}
         needed = [*self.needed(pair.first, pair), *self.needed(pair.second, pair)]
         ops = [*needed, *all_ops(pair.first.block), *all_ops(pair.second.block)]
-        return not any(
-            isinstance(op, loop.NestOp | loop.LocalOp) or (isinstance(op, loop.ReadOp) and op.source in written)
-            for op in ops
-        )
+        return not any(isinstance(op, loop.NestOp | loop.AssertOp) or not written.isdisjoint(op.operands) for op in ops)
 
     def needed(self, reduction: loop.ReduceOp, pair: Pair) -> list[Operation]:
         """The ops outside of a reduction that its body needs, in their order, the centre aside."""
