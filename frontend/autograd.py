@@ -20,9 +20,9 @@ from torch._functorch.partitioners import OpTypes, get_default_op_list
 from .aten import TABLE
 from .aten.products import PRODUCTS
 from .decompositions import decomposition_table
+from .fakes import correct_fakes
 from .import_fx import SAVED
 from .random import replace_random, split_saved_states
-from .strides import correct_strides
 
 
 class GraphRole(Enum):
@@ -54,7 +54,7 @@ def stepwell_backend(
     def compiler(role: GraphRole) -> Callable[[fx.GraphModule, Sequence[Any]], BoxedCallable]:
         def compile_one(graph: fx.GraphModule, inputs: Sequence[Any]) -> BoxedCallable:
             if role is GraphRole.INFERENCE:
-                correct_strides(graph)
+                correct_fakes(graph)
                 if not fallback_random:
                     replace_random(graph)
             return _boxed(compile_graph(graph, inputs, role))
@@ -93,7 +93,7 @@ def partition(
     joint: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, fallback_random: bool = False, **options: Any
 ) -> tuple[fx.GraphModule, fx.GraphModule]:
     """Splits the joint graph into forward and backward where the least has to be saved."""
-    correct_strides(joint)
+    correct_fakes(joint)
     if not fallback_random:
         replace_random(joint)
     with _our_op_types():

@@ -1,7 +1,4 @@
-"""Strides of results where torch's fake tensors promise others than eager's CPU kernels give.
-
-Done on the joint graph, before it is split: what one graph saves, the other then reads with the same strides.
-"""
+"""The strides of results where torch's fake tensors promise others than eager's CPU kernels give."""
 
 from __future__ import annotations
 
@@ -212,67 +209,7 @@ def _is_expanded(value: Tensor) -> bool:
     return any(type(size) is int and type(step) is int and step == 0 and size > 1 for size, step in steps)
 
 
-def _rule_for(target: Any) -> Rule | None:
+def layout_rule(target: Any) -> Rule | None:
     if target in RULES or not isinstance(target, OpOverload) or torch.Tag.pointwise not in target.tags:
         return RULES.get(target)
     return _binary if [argument.name for argument in target._schema.arguments[:2]] == _OPERANDS else _pointwise
-
-
-def correct_strides(gm: fx.GraphModule) -> None:
-    """Gives the nodes of the graph the fake values that eager's strides lead to, in place."""
-    changed: set[fx.Node] = set()
-    for node in gm.graph.nodes:
-        if node.op == "call_function" and (_rule_for(node.target) or changed.intersection(node.all_input_nodes)):
-            _correct(node, changed)
-
-
-def _correct(node: fx.Node, changed: set[fx.Node]) -> None:
-    before = node.meta.get("val")
-    if changed.intersection(node.all_input_nodes):
-        node.meta["val"] = _recomputed(node, before)
-    if (rule := _rule_for(node.target)) is not None and (wanted := rule(node)) is not None:
-        count, shares = LEADING.get(node.target, 1), isinstance(node.target, OpOverload) and node.target.is_view
-        node.meta["val"] = _with_layout(node.meta["val"], wanted, count, shares)
-    if _layouts(before) != _layouts(node.meta.get("val")):
-        changed.add(node)
-
-
-def _recomputed(node: fx.Node, before: Any) -> Any:
-    """What the op makes of its operands' fake values; as before where it cannot: a `view` that is none with these
-    strides stands for a `reshape` in the user's program, which then copies."""
-    args, kwargs = fx.map_arg((node.args, node.kwargs), lambda operand: operand.meta.get("val"))
-    fakes = [leaf for leaf in _tensors(before) if hasattr(leaf, "fake_mode")]
-    if not fakes or not callable(node.target):
-        return before
-    try:
-        with fakes[0].fake_mode:
-            return node.target(*args, **kwargs)
-    except (RuntimeError, ValueError):
-        return before
-
-
-def _with_layout(value: Any, wanted: torch.memory_format | tuple[Any, ...], count: int, shares: bool) -> Any:
-    """The value, so many of its first tensors in that layout: new ones, unless they have it already, or the operand's
-    memory is theirs."""
-    if isinstance(value, Tensor):
-        return _laid_out(value, wanted, shares)
-    return (*(_laid_out(each, wanted, shares) for each in value[:count]), *value[count:])
-
-
-def _laid_out(fake: Any, wanted: torch.memory_format | tuple[Any, ...], shares: bool) -> Any:
-    with fake.fake_mode:
-        if shares:
-            laid_out = fake.as_strided(fake.shape, wanted)
-        elif isinstance(wanted, tuple):
-            laid_out = torch.empty_strided(fake.shape, wanted, dtype=fake.dtype, device=fake.device)
-        else:
-            laid_out = torch.empty(fake.shape, dtype=fake.dtype, device=fake.device, memory_format=wanted)
-    return fake if laid_out.stride() == fake.stride() else laid_out
-
-
-def _tensors(value: Any) -> Iterable[Any]:
-    return [leaf for leaf in (value if isinstance(value, tuple | list) else (value,)) if isinstance(leaf, Tensor)]
-
-
-def _layouts(value: Any) -> list[Any]:
-    return [leaf.stride() for leaf in _tensors(value) if leaf.layout == torch.strided]

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from ...ir.dtypes import FLOAT32, compute_type
+from ...ir.dtypes import FLOAT64, compute_type
 from ...ir.expr import ONE, ZERO, ExprLike, product
 from ...ir.shapes import dense_order, layout_of, sizes_of
 from ..builder import Declined, GraphBuilder, Value, exp, log, reciprocal, rsqrt
-from .reductions import degrees_of_freedom, moments
+from .reductions import degrees_of_freedom, moments, widened
 from .registry import imports
 
 
@@ -134,16 +134,11 @@ def _channel_dims(x: Value) -> list[int]:
     return [dim for dim in range(x.rank) if dim != 1]
 
 
-def _batch_affine(x: Value, weight: Value | None, bias: Value | None) -> Value:
-    return _scaled(
-        x,
-        None if weight is None else _per_channel(weight, x.rank),
-        None if bias is None else _per_channel(bias, x.rank),
-    )
-
-
-def _normalize_by(x: Value, mean: Value, variance: Value, eps: float) -> Value:
-    return (x - _per_channel(mean, x.rank)) * _per_channel(rsqrt(variance.up() + eps), x.rank)
+def _batch_affine(centred: Value, scale: Value, weight: Value | None, bias: Value | None) -> Value:
+    """One factor by channel, so that each element is multiplied once."""
+    rank = centred.rank
+    factor = scale if weight is None else scale * _per_channel(weight, rank)
+    return _scaled(centred, factor, None if bias is None else _per_channel(bias, rank))
 
 
 @imports("aten._native_batch_norm_legit_no_training")
@@ -158,7 +153,8 @@ def batch_norm_inference(
     eps: float,
 ) -> tuple[Value, Value, Value]:
     x = input.up()
-    output = _batch_affine(_normalize_by(x, running_mean, running_var, eps), weight, bias)
+    scale = _per_channel(rsqrt(running_var.up() + eps), x.rank)
+    output = _batch_affine(x - _per_channel(running_mean, x.rank), scale, weight, bias)
     saved = builder.results[1]
     if saved is None or sizes_of(saved) == (ZERO,):  # on the CPU
         nothing = builder.full(0, builder.element, [0])
@@ -175,12 +171,12 @@ def _batch_norm_training(
     input: Value, weight: Value | None, bias: Value | None, eps: float
 ) -> tuple[Value, Value, Value, Value]:
     """Output, mean, 1/deviation and unbiased variance, the last three by channel."""
-    x, dims, exact = input.up(), _channel_dims(input), input.element == FLOAT32
-    variance, mean = moments(x, dims, exact=exact)
-    scale = rsqrt(variance + eps)
-    output = _batch_affine((x - mean) * scale, weight, bias)
+    x, dims, wide = input.up(), _channel_dims(input), widened(input)
+    variance, mean = moments(wide, dims)
+    scale = rsqrt((variance.to(FLOAT64) if x.builder.is_on_cpu else variance) + eps)
+    output = _batch_affine(x - mean.to(x.element), scale.to(x.element), weight, bias)
     count = product(x.sizes[dim] for dim in dims)
-    unbiased = variance * x.builder.full(count, x.element) / degrees_of_freedom(x, dims, 1)
+    unbiased = variance * x.builder.full(count, wide.element) / degrees_of_freedom(wide, dims, 1)
     channels = [x.sizes[1]]
     return output, mean.reshape(channels), scale.reshape(channels), unbiased.reshape(channels)
 
@@ -247,14 +243,14 @@ def batch_norm_backward(
     assert mean is not None
     assert scale is not None
     factor = _per_channel(scale, x.rank)
-    normalized = (x - _per_channel(mean, x.rank)) * factor
-    grad_bias = grad.sum(dims, keep=True)
-    grad_weight = (grad * normalized).sum(dims, keep=True)
-    centred = grad
+    centred = x - _per_channel(mean, x.rank)  # not yet scaled: what all summands share loses nothing to rounding
+    grad_bias, projection = (value.sum(dims, keep=True) for value in (grad, grad * centred))
+    grad_weight = projection * factor
+    varying = grad
     if train:
         count = product(x.sizes[dim] for dim in dims)
-        centred = grad - grad_bias / count - normalized * (grad_weight / count)
-    grad_input = centred * (factor if weight is None else factor * _per_channel(weight, x.rank))
+        varying = grad - grad_bias / count - centred * (grad_weight * factor / count)
+    grad_input = varying * (factor if weight is None else factor * _per_channel(weight, x.rank))
     channels = [x.sizes[1]]
     wanted = (grad_input, grad_weight.reshape(channels), grad_bias.reshape(channels))
     return tuple(value if want else None for value, want in zip(wanted, output_mask, strict=True))
@@ -291,8 +287,9 @@ def group_norm(
     x = input.up().reshape([N, group, C * HxW // group])
     variance, mean = moments(x, [2])
     scale = rsqrt(variance + eps)
-    normalized = ((x - mean) * scale).reshape(sizes)
-    return _batch_affine(normalized, weight, bias), mean.reshape([N, group]), scale.reshape([N, group])
+    per_channel = (None if value is None else _per_channel(value, input.rank) for value in (weight, bias))
+    output = _scaled(((x - mean) * scale).reshape(sizes), *per_channel)
+    return output, mean.reshape([N, group]), scale.reshape([N, group])
 
 
 @imports("aten.native_group_norm_backward")

@@ -138,16 +138,16 @@ def count_nonzero(builder: GraphBuilder, self: Value, dim: Dims = None) -> Value
 # -- moments -----------------------------------------------------------------------------------------
 
 
-def moments(x: Value, dims: Sequence[int], correction: float = 0, *, exact: bool = False) -> tuple[Value, Value]:
-    """Variance and mean over the dims, kept at size 1; in two passes, which lose nothing to cancellation.
+def widened(value: Value) -> Value:
+    """In the type in which eager forms moments: on the CPU f64 for f32."""
+    return value.to(FLOAT64) if value.element == FLOAT32 and value.builder.is_on_cpu else value.up()
 
-    An `exact` mean is right to its last place, as with the operators for which eager on the CPU adds f32 up in f64.
-    """
-    wide = FLOAT64 if exact and x.builder.is_on_cpu else x.element
-    mean = x.to(wide).mean(dims, keep=True).to(x.element)
+
+def moments(x: Value, dims: Sequence[int], correction: float = 0) -> tuple[Value, Value]:
+    """Variance and mean over the dims, kept at size 1; in two passes, which lose nothing to cancellation."""
+    mean = x.mean(dims, keep=True)
     centred = x - mean
-    total = (centred * centred).sum(dims, keep=True)
-    return total / degrees_of_freedom(x, dims, correction), mean
+    return (centred * centred).sum(dims, keep=True) / degrees_of_freedom(x, dims, correction), mean
 
 
 def degrees_of_freedom(x: Value, dims: Sequence[int], correction: float) -> float | Value:
@@ -179,7 +179,8 @@ def var(
     keepdim: bool = False,
 ) -> Value:
     dims = self.dims(dim)
-    return _dropped(moments(self.up(), dims, _correction(correction))[0], dims, keepdim)
+    variance, _ = moments(widened(self), dims, _correction(correction))
+    return _dropped(variance, dims, keepdim)
 
 
 @imports("aten.std.correction")
@@ -197,7 +198,7 @@ def var_mean(
     keepdim: bool = False,
 ) -> tuple[Value, Value]:
     dims = self.dims(dim)
-    variance, mean = moments(self.up(), dims, _correction(correction), exact=self.element == FLOAT32)
+    variance, mean = moments(widened(self), dims, _correction(correction))
     return _dropped(variance, dims, keepdim), _dropped(mean, dims, keepdim)
 
 

@@ -316,15 +316,21 @@ SAMPLES: dict[str, tuple[Call, str]] = {
     "aten.count_nonzero.dim_IntList": (lambda: call(x(), [1]), "convert convert sum"),
     "aten.cumsum": (lambda: call(x(), 1), "convert scan convert"),
     "aten.cumprod": (lambda: call(x(), 1), "convert scan convert"),
-    "aten.var.correction": (lambda: call(x(), [1], correction=1, keepdim=True), "sum div sub mul sum div"),
-    "aten.std.correction": (lambda: call(x(), [1], correction=1, keepdim=True), "sum div sub mul sum div sqrt"),
+    "aten.var.correction": (
+        lambda: call(x(), [1], correction=1, keepdim=True),
+        "convert sum div sub mul sum div convert",
+    ),
+    "aten.std.correction": (
+        lambda: call(x(), [1], correction=1, keepdim=True),
+        "convert sum div sub mul sum div sqrt convert",
+    ),
     "aten.var_mean.correction": (
         lambda: call(x(), [1], correction=1, keepdim=True),
-        "convert sum div convert sub mul sum div",
+        "convert sum div sub mul sum div convert convert",
     ),
     "aten.std_mean.correction": (
         lambda: call(x(), [1], correction=1, keepdim=True),
-        "convert sum div convert sub mul sum div sqrt",
+        "convert sum div sub mul sum div sqrt convert convert",
     ),
     "aten.logsumexp": (lambda: call(x(), [1]), "max isinf select sub exp sum log add"),
     "aten.linalg_vector_norm": (lambda: call(x(), 2, [1]), "mul sum sqrt"),
@@ -345,21 +351,22 @@ SAMPLES: dict[str, tuple[Call, str]] = {
     ),
     "aten._native_batch_norm_legit_no_training": (
         lambda: call(x(4, 3, 5), x(3), x(3), x(3), positive(3), 0.1, 1e-5),
-        "sub add rsqrt mul mul add",
+        "add rsqrt sub mul mul add",
     ),
     "aten._native_batch_norm_legit_functional": (
         lambda: call(x(4, 3, 5), x(3), x(3), x(3), positive(3), True, 0.1, 1e-5),
-        "convert sum div convert sub mul sum div add rsqrt sub mul mul add mul div mul mul add mul mul add",
+        "convert sum div sub mul sum div add rsqrt convert sub convert mul mul add mul div "
+        "mul convert mul add mul convert mul add convert convert",
     ),
     "aten._native_batch_norm_legit.no_stats": (
         lambda: call(x(4, 3, 5), x(3), x(3), True, 0.1, 1e-5),
-        "convert sum div convert sub mul sum div add rsqrt sub mul mul add mul div",
+        "convert sum div sub mul sum div add rsqrt convert sub convert mul mul add mul div convert convert",
     ),
     "aten.native_batch_norm_backward": (
         lambda: call(
             x(4, 3, 5), x(4, 3, 5), x(3), x(3), positive(3), x(3), positive(3), True, 1e-5, [True, True, True]
         ),
-        "sub mul sum mul sum div sub div mul sub mul mul",
+        "sub mul sum sum mul div sub mul div mul sub mul mul",
     ),
     "aten.native_group_norm": (
         lambda: call(x(2, 4, 5), x(4), x(4), 2, 4, 5, 2, 1e-5),

@@ -11,8 +11,8 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.backends import mkl
 
+from stepwell.frontend.fakes import correct_fakes
 from stepwell.frontend.stride_arithmetic import iterator_strides, view_strides
-from stepwell.frontend.strides import correct_strides
 
 Strides: TypeAlias = list[tuple[int, ...]]
 
@@ -39,7 +39,7 @@ def gradients_of_attention(*, shared: bool) -> tuple[Strides, Strides]:
         node.meta["val"] = target(*values, shared_storage_dqdkdv=shared)
     before = [value.stride() for value in node.meta["val"][:3]]
     graph.output(node)
-    correct_strides(fx.GraphModule({}, graph))
+    correct_fakes(fx.GraphModule({}, graph))
     return before, [value.stride() for value in node.meta["val"][:3]]
 
 
@@ -70,7 +70,7 @@ def test_transforms_lie_as_eager_has_them(name: str, dims: list[int]) -> None:
     with mode:
         node.meta["val"] = torch.empty(result.shape, dtype=result.dtype)
     graph.output(node)
-    correct_strides(fx.GraphModule({}, graph))
+    correct_fakes(fx.GraphModule({}, graph))
     assert node.meta["val"].stride() == result.stride()
 
 
@@ -82,7 +82,7 @@ def test_a_view_with_a_dim_of_size_1_has_the_strides_of_torchs_own_arithmetic() 
         operand.meta["val"] = torch.empty_strided((1, 2, 4, 1), (4, 4, 1, 4))
         node.meta["val"] = operand.meta["val"].view(1, 2, 4)
     graph.output(node)
-    correct_strides(fx.GraphModule({}, graph))
+    correct_fakes(fx.GraphModule({}, graph))
     assert node.meta["val"].stride() == torch.empty_strided((1, 2, 4, 1), (4, 4, 1, 4)).view(1, 2, 4).stride()
 
 
