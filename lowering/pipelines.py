@@ -28,6 +28,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "convert-graph-to-loop": ("convert.graph_to_loop", "ConvertGraphToLoop"),
     "loop-simplify": ("loop.simplify", "LoopSimplify"),
     "loop-fuse-producers": ("loop.fuse_producers", "LoopFuseProducers"),
+    "loop-split-groups": ("loop.split_groups", "LoopSplitGroups"),
     "loop-fuse-nests": ("loop.fuse_nests", "LoopFuseNests"),
     "loop-fuse-siblings": ("loop.fuse_siblings", "LoopFuseSiblings"),
     "loop-fuse-columns": ("loop.fuse_columns", "LoopFuseColumns"),
@@ -40,6 +41,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "loop-call-products": ("loop.call_products", "LoopCallProducts"),
     "loop-schedule-products": ("loop.schedule_products", "LoopScheduleProducts"),
     "loop-distribute-nests": ("loop.distribute_nests", "LoopDistributeNests"),
+    "loop-flatten-rows": ("loop.flatten_rows", "LoopFlattenRows"),
     "loop-split-dependent-reductions": ("loop.split_dependent_reductions", "LoopSplitDependentReductions"),
     "loop-split-reductions": ("loop.split_reductions", "LoopSplitReductions"),
     "convert-loop-to-tile": ("convert.loop_to_tile", "ConvertLoopToTile"),
@@ -100,6 +102,7 @@ FRONT: tuple[Stage, ...] = (
 _FUSE = (
     "loop-simplify",
     "loop-fuse-producers",
+    "loop-split-groups",  # before nests meet along the indices it makes
     "loop-fuse-nests",
     "loop-fuse-siblings",
     "loop-fuse-leftovers",
@@ -125,7 +128,13 @@ GPU: tuple[Stage, ...] = (
     # Programs cannot wait for each other: what they share takes a second kernel.
     (
         "split",
-        ("loop-distribute-nests", "loop-coalesce-dims", "loop-split-dependent-reductions", "loop-split-reductions"),
+        (
+            "loop-distribute-nests",
+            "loop-coalesce-dims",
+            "loop-flatten-rows",
+            "loop-split-dependent-reductions",
+            "loop-split-reductions",
+        ),
     ),
     TILE,
     HOST,

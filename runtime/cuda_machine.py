@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 
 from ..backends.native.object_cache import ObjectCache
 from ..backends.triton.compiler import Job, compile_kernels
@@ -17,9 +17,7 @@ from ..frontend.import_fx import ImportedGraph
 from ..ir import tt
 from ..ir.shapes import SYMBOLS, MapAttr, SymbolAttr, symbol_ranges
 from ..ir.target import Target
-from ..ir.tile.ops import STAGES, WARPS
 from ..ir.tt.ops import DIVISIBILITY, ERRORS, GRID, UNALIGNED
-from ..ir.tt.text import ttir
 from .config import Settings
 from .cuda_errors import ErrorSlot
 from .cuda_graphs import GraphedPlan, launches, warn_refused, why_not
@@ -49,10 +47,11 @@ class CudaMachine:
         known = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, tt.FuncOp)}
         spare = {op: known[name] for op in known.values() if (name := _unaligned_name(op)) is not None}
         functions = [op for op in known.values() if op not in spare.values()]
-        jobs = [self._job(function) for function in functions]
+        arch = architecture(self.ordinal)
+        jobs = [Job.of(function, arch) for function in functions]
         cubins = self._compile(jobs)
         relaxed = [
-            self._job(spare[function]) if function in spare else job.without_promises()
+            Job.of(spare[function], arch) if function in spare else job.without_promises()
             for function, job in zip(functions, jobs, strict=True)
         ]
         return tuple(
@@ -67,16 +66,6 @@ class CudaMachine:
             if found[position].shared > limit and job.num_stages > 1:
                 (found[position],) = self._compile([replace(job, num_stages=job.num_stages - 1)])
         return found
-
-    def _job(self, function: tt.FuncOp) -> Job:
-        return Job(
-            function.sym_name.data,
-            ttir(function),
-            len(function.block.args),
-            _number(function, WARPS),
-            _number(function, STAGES),
-            architecture(self.ordinal),
-        )
 
     def _code(self, function: tt.FuncOp, job: Job, cubin: Cubin, relaxed: Job) -> CudaCode:
         """`relaxed` is what to compile for arguments that break the promises made of them."""
@@ -104,12 +93,6 @@ class CudaMachine:
         checks = [code.errors.check for code in codes.values() if code.errors is not None]
         fixed = not symbol_ranges(imported.function)
         return replace(plan, function=GraphedPlan(plan.function, name, self.device, checks, fixed=fixed))
-
-
-def _number(function: tt.FuncOp, name: str) -> int:
-    attribute = function.attributes[name]
-    assert isinstance(attribute, IntegerAttr)
-    return attribute.value.data
 
 
 def _unaligned_name(function: tt.FuncOp) -> str | None:

@@ -20,9 +20,17 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from xdsl.dialects.builtin import IntegerAttr
+
+from ...ir import tt
 from ...ir.errors import BackendError
+from ...ir.tile.ops import REGISTERS, STAGES, WARPS
+from ...ir.tt.text import ttir
 from ..native.object_cache import ObjectCache
 from .cubin import Cubin, parameter_count
+
+DEFAULT_WARPS, DEFAULT_STAGES = 4, 2
+"""What a kernel without a schedule for GPUs is compiled with."""
 
 MAX_SCRATCHES = 2
 """Triton appends pointers to global scratch and to profile scratch memory to a kernel's own parameters."""
@@ -44,7 +52,7 @@ SKIPPED_STAGES = ("glir",)
 class Job:
     """What a cubin depends on besides Triton and this file: a module with one `tt.func`, and how to compile it.
 
-    `parameters` is how many arguments that function has.
+    `parameters` is how many arguments that function has; a thread gets at most `registers`, if that is a number.
     """
 
     name: str
@@ -53,16 +61,30 @@ class Job:
     num_warps: int
     num_stages: int
     arch: int
+    registers: int | None = None
 
     @property
     def key(self) -> str:
         """Names the cubin: equal keys, equal code, in whatever process."""
-        parts = (self.name, self.text, self.parameters, self.num_warps, self.num_stages, self.arch)
+        parts = (self.name, self.text, self.parameters, self.num_warps, self.num_stages, self.arch, self.registers)
         return sha256("\0".join(map(str, (*parts, triton_version(), _fingerprint()))).encode()).hexdigest()
+
+    @staticmethod
+    def of(function: tt.FuncOp, arch: int) -> Job:
+        """What a kernel asks for, for an architecture."""
+        warps, stages = number(function, WARPS) or DEFAULT_WARPS, number(function, STAGES) or DEFAULT_STAGES
+        parameters, registers = len(function.block.args), number(function, REGISTERS)
+        return Job(function.sym_name.data, ttir(function), parameters, warps, stages, arch, registers)
 
     def without_promises(self) -> Job:
         """The same kernel for arguments of any alignment."""
         return replace(self, text=_PROMISE.sub("", self.text))
+
+
+def number(function: tt.FuncOp, name: str) -> int | None:
+    """An integer attribute of a kernel, if it has that."""
+    attribute = function.attributes.get(name)
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else None
 
 
 @cache
@@ -159,7 +181,12 @@ def _begin(job: Job) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     backend = make_backend(target)
     # No contraction: eager rounds after each operator.
     options = backend.parse_options(
-        {"num_warps": job.num_warps, "num_stages": job.num_stages, "enable_fp_fusion": False}
+        {
+            "num_warps": job.num_warps,
+            "num_stages": job.num_stages,
+            "maxnreg": job.registers,
+            "enable_fp_fusion": False,
+        }
     )
     context = ir.context()
     ir.load_dialects(context)

@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from typing import IO
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.target import Target
 
 from ...ir import tt
 from ...ir.errors import BackendError
-from ...ir.tile.ops import STAGES, WARPS
 from ...ir.tt.text import ttir
-
-DEFAULT_WARPS, DEFAULT_STAGES = 4, 2
-"""What a kernel without a schedule for GPUs is compiled with."""
 
 
 def functions(module: ModuleOp, target: str) -> Iterator[tt.FuncOp]:
@@ -54,12 +50,4 @@ class PtxTarget(Target):
         from .compiler import Job, ptx  # what compiles takes longer to load than xdsl-opt to start
 
         for function in functions(module, self.name):
-            warps, stages = number(function, WARPS, DEFAULT_WARPS), number(function, STAGES, DEFAULT_STAGES)
-            job = Job(function.sym_name.data, ttir(function), len(function.block.args), warps, stages, self.arch)
-            output.write(ptx(job))
-
-
-def number(function: tt.FuncOp, name: str, default: int) -> int:
-    """An integer attribute of a kernel."""
-    attribute = function.attributes.get(name)
-    return attribute.value.data if isinstance(attribute, IntegerAttr) else default
+            output.write(ptx(Job.of(function, self.arch)))

@@ -83,6 +83,9 @@ WARPS, STAGES, INDEX_BITS = "stepwell.num_warps", "stepwell.num_stages", "stepwe
 """What the schedule asks of a GPU, as `i32` attributes of a kernel: warps of each program, iterations of a loop whose
 loads are in flight at once, and bits that hold every offset."""
 
+REGISTERS = "stepwell.registers"
+"""The most registers of a thread of a GPU, as an `i32` attribute of a kernel; the compiler decides without it."""
+
 DESCRIPTORS = "stepwell.descriptors"
 """Unit attribute of a kernel: its boxes are moved by the copy engine of a GPU, as far as that can."""
 

@@ -165,7 +165,7 @@ class GridBuilder(BlockBuilder):
     def numbers(self, run: Run) -> SSAValue:
         """The indices of a run as a block of the number type."""
         iota = self.add(tile.IotaOp.make([run.axis.width], element=self.number_type), (run.axis,))
-        if is_zero(run.base):
+        if known_number(run.base) == 0:
             return iota
         base = self.add(arith.IndexCastOp.create(operands=[run.base], result_types=[self.number_type]))
         return self.binary(arith.AddiOp, base, iota)
@@ -206,9 +206,10 @@ class GridBuilder(BlockBuilder):
         self.number_type = previous
 
     def grounded(self, indices: Sequence[SSAValue], expr: Expr) -> tuple[list[SSAValue], Expr]:
-        """The expression in lane 0, over tile values; what is 0 there disappears from it."""
+        """The expression in lane 0, over tile values; numbers become part of it."""
         values = [self.values[index] for index in indices]
-        return values, expr.substitute_dims({k: ZERO for k, value in enumerate(values) if is_zero(value)})
+        known = {k: number for k, value in enumerate(values) if (number := known_number(value)) is not None}
+        return values, expr.substitute_dims(known)
 
     def evaluate(self, indices: Sequence[SSAValue], expr: Expr) -> SSAValue:
         varying = {k for k in expr.dims if indices[k] in self.runs or self.values[indices[k]] in self.axes}
@@ -356,10 +357,10 @@ class GridBuilder(BlockBuilder):
         return results
 
 
-def is_zero(value: SSAValue) -> bool:
-    """Whether a value is the constant 0."""
+def known_number(value: SSAValue) -> int | None:
+    """What an integer is, if it is a constant."""
     op = value.owner
-    return isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr) and op.value.value.data == 0
+    return op.value.value.data if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr) else None
 
 
 def is_uniform(stride: Expr | None) -> bool:
@@ -376,4 +377,4 @@ GridBuilder.handlers = {
     arith.IndexCastOp: GridBuilder._index_cast,
 }
 
-__all__ = ["Axes", "Axis", "GridBuilder", "Run", "is_zero"]
+__all__ = ["Axes", "Axis", "GridBuilder", "Run", "known_number"]

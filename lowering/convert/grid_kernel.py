@@ -14,7 +14,7 @@ from ...ir.expr import Expr
 from ...ir.memory import size_of
 from ...ir.shapes import SymbolRange, sizes_of, strides_of, symbol_ranges
 from ...ir.target import Target
-from ...ir.tile.ops import INDEX_BITS, STAGES, WARPS, buffer_type
+from ...ir.tile.ops import INDEX_BITS, REGISTERS, STAGES, WARPS, buffer_type
 from ..schedule.grid_plan import GridPlan, GridPlanner
 from ..schedule.model import KernelModel
 from .grid_builder import GridBuilder, Layout
@@ -44,14 +44,18 @@ class GridConverter:
         buffers = [buffer_type(loop.scalar_type(type_.element_type)) for type_ in self.types]  # type: ignore[attr-defined]
         made = tile.KernelOp.make(self.name, buffers, self.plan.grid, symbols)
         made.location = self.kernel.location
-        for key, value in ((WARPS, self.plan.warps), (STAGES, self.plan.stages), (INDEX_BITS, self.index_bits())):
-            made.attributes[key] = IntegerAttr(value, i32)
+        made.attributes.update({key: IntegerAttr(value, i32) for key, value in self.wishes().items()})
         builder = self.builder(made.block)
         self.emit(builder)
         erase_dead(made.block)
         if builder.errors:
             made.set_errors(builder.errors)
         return made, tuple(known.name for known in symbols)
+
+    def wishes(self) -> dict[str, int]:
+        """What the schedule asks of the GPU."""
+        found = {WARPS: self.plan.warps, STAGES: self.plan.stages, INDEX_BITS: self.index_bits()}
+        return found if self.plan.registers is None else {**found, REGISTERS: self.plan.registers}
 
     def symbols(self) -> list[SymbolRange]:
         names = self.model.symbols | self.plan.grid.symbols

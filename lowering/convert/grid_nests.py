@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -21,7 +22,7 @@ from ...ir.expr import ONE, ZERO, Expr
 from ...ir.tile.ops import INDEX
 from ..analysis.remaking import can_remake, nest_beside, places, slice_of, writers_of
 from ..analysis.scans import Scan, scan_of
-from ..schedule.grid_plan import SHORT_EXTENT, GridPlan, axis_position, power_of_two
+from ..schedule.grid_plan import SHORT_EXTENT, GridPlan, axis_position, blocks_of, power_of_two
 from ..schedule.model import KernelModel, is_leaf
 from .grid_builder import Axes, Axis, GridBuilder, Run
 from .nests import combiners_of, yields_in_order
@@ -31,12 +32,14 @@ Body = Callable[[Sequence[SSAValue]], Sequence[SSAValue]]
 
 @dataclass(frozen=True)
 class Walk:
-    """How one dim of a nest is gone through: by `width` lanes at a time, all at once if `whole`."""
+    """How one dim of a nest is gone through: by `width` lanes at a time, or if `whole` the `width` lanes from `start`
+    on at once."""
 
     index: SSAValue
     size: Expr
     width: int = 1
     whole: bool = False
+    start: int = 0
 
 
 class GridNests:
@@ -81,13 +84,14 @@ class GridNests:
             self.builder.values[index] = base
             self.place(rest, program, nest)
             return
-        with self.builder.running(index, self.run(base, size, width)):
+        full = size.is_constant and size.constant % width == 0
+        with self.builder.running(index, self.run(base, size, width, full=full)):
             self.place(rest, program, nest)
 
-    def run(self, base: SSAValue, size: Expr, width: int) -> Run:
-        """A run along a further axis, masked where it goes beyond the end."""
+    def run(self, base: SSAValue, size: Expr, width: int, *, full: bool) -> Run:
+        """A run along a further axis, masked unless it is known to end before the dim does."""
         axis = Axis(len(self.builder.active), width)
-        if size.is_constant and size.constant % width == 0:
+        if full:
             return Run(axis, base, None)
         builder = self.builder
         numbers = builder.numbers(Run(axis, base, None))
@@ -118,6 +122,18 @@ class GridNests:
             found[position] = Walk(nest.indices[position], size, width, whole)
         return found
 
+    def stretches(self, nest: loop.NestOp) -> list[list[Walk]]:
+        """The walks of a nest, several where blocks of different lengths hold a row that is gone over at once."""
+        walks = self.walks(nest)
+        found: list[list[Walk]] = [walks]
+        for position, walk in enumerate(walks):
+            if walk.whole and self.plan.keeps_rows:
+                widths = blocks_of(walk.size.constant)
+                starts = [0, *accumulate(widths)]
+                blocks = [replace(walk, width=width, start=start) for width, start in zip(widths, starts, strict=False)]
+                found = [[*walks[:position], block, *walks[position + 1 :]] for block in blocks]
+        return found
+
     def loops(self, walks: Sequence[Walk], inits: Sequence[SSAValue], body: Body) -> Sequence[SSAValue]:
         """Nested loops over dims, carrying values through all of them."""
         if not walks:
@@ -125,7 +141,8 @@ class GridNests:
         first, *rest = walks
         builder = self.builder
         if first.whole:
-            run = self.run(builder.constant(0, INDEX), first.size, first.width)
+            full = first.start + first.width <= first.size.constant
+            run = self.run(builder.constant(first.start, INDEX), first.size, first.width, full=full)
             with builder.running(first.index, run):
                 return self.loops(rest, inits, body)
         if first.size == ONE:
@@ -157,7 +174,8 @@ class GridNests:
 
     def parallel(self, op: loop.ParallelOp) -> None:
         if has_effects(op):
-            self.loops(self.walks(op), (), lambda _: self._run_body(op))
+            for walks in self.stretches(op):
+                self.loops(walks, (), lambda _: self._run_body(op))
 
     def _run_body(self, op: loop.NestOp) -> Sequence[SSAValue]:
         self.body(op.block)
@@ -210,9 +228,19 @@ class GridNests:
         builder.values.update(zip(op.results, results, strict=True))
 
     def reduce(self, op: loop.ReduceOp) -> None:
+        """Collects in blocks first: all their loads are under way before threads exchange anything."""
+        builder, combiners = self.builder, combiners_of(op)
+        results: list[SSAValue] = []
+        for values, own in [self.collect(op, walks) for walks in self.stretches(op)]:
+            for axis in own:
+                values = builder.reduce_axis(combiners, values, axis)
+            results = builder.combine(combiners, results, values) if results else values
+        builder.values.update(zip(op.results, results, strict=True))
+
+    def collect(self, op: loop.ReduceOp, walks: Sequence[Walk]) -> tuple[list[SSAValue], Axes]:
+        """What is left to be reduced along axes of the reduction's own, and these."""
         builder, combiners = self.builder, combiners_of(op)
         outer = tuple(run.axis for run in builder.active)
-        walks = self.walks(op)
         own = tuple(Axis(len(outer), walk.width) for walk in walks if walk.width > 1)
         at_once = all(walk.whole or walk.size == ONE for walk in walks)
         in_order = yields_in_order(op) and not own
@@ -226,10 +254,7 @@ class GridNests:
             lifted = [builder.lift(value, (*outer, *own)) for value in values]
             return builder.combine(combiners, carried, lifted, in_order=in_order)
 
-        results = list(self.loops(walks, () if at_once else identities, step))
-        for axis in own:
-            results = builder.reduce_axis(combiners, results, axis)
-        builder.values.update(zip(op.results, results, strict=True))
+        return list(self.loops(walks, () if at_once else identities, step)), own
 
     def masked(self, values: Sequence[SSAValue], identities: Sequence[SSAValue], own: Axes) -> list[SSAValue]:
         """Lanes beyond the end of a reduction's own axis contribute the identity; each value runs along that axis."""

@@ -22,7 +22,7 @@ from xdsl.rewriter import Rewriter
 from ...ir import tile, tt
 from ...ir.expr import ZERO, Expr
 from ...ir.shapes import SYMBOLS, SymbolRange
-from ...ir.tile.ops import DESCRIPTORS, INDEX_BITS, STAGES, WARPS, BlockAccessOp
+from ...ir.tile.ops import DESCRIPTORS, INDEX_BITS, REGISTERS, STAGES, WARPS, BlockAccessOp
 from ...ir.tt.ops import DIVISIBILITY, ERROR_SHIFT, ERRORS, GRID, UNALIGNED, element_of, pointer_type, shape_of
 from ..analysis.atomics import atomic_kind
 from .tt_arith import ARITHMETIC, compare, unsupported
@@ -94,8 +94,7 @@ class FunctionConverter:
             STAGES: IntegerAttr(number(kernel, STAGES), i32),
             GRID: kernel.grid,
         }
-        if SYMBOLS in kernel.attributes:
-            found[SYMBOLS] = kernel.attributes[SYMBOLS]
+        found.update({key: kernel.attributes[key] for key in (REGISTERS, SYMBOLS) if key in kernel.attributes})
         if kernel.errors is not None:
             found[ERRORS] = kernel.errors
         return found

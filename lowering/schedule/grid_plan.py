@@ -12,7 +12,7 @@ from math import prod
 from ...ir import loop
 from ...ir.expr import ONE, Expr, ceildiv, delinearize, dim, product
 from ...ir.target import Target
-from ..analysis.accesses import nests_of
+from ..analysis.accesses import all_ops, nests_of
 from ..analysis.scans import scan_of
 from .choose import leaf_lane
 from .model import KernelModel, is_leaf
@@ -31,6 +31,12 @@ ROW_ELEMENTS = 1024
 
 RESIDENT_ELEMENTS = 1 << 15
 """Elements of a row up to which it stays in registers: 32 of each thread of 32 warps."""
+
+IDLE_SHARE = 8
+"""One in so many lanes of a long row may lie beyond its end: all of them take registers of other programs."""
+
+LEAST_BLOCK = 256
+"""Lanes of the least block of a long row: of a smaller one several threads would hold copies."""
 
 PIECE_ELEMENTS = 4096
 """Elements of the pieces in which longer rows, and columns, are walked."""
@@ -58,7 +64,13 @@ WARP_BYTES = 2048
 MOST_WARPS = 16
 
 LONG_ROW = 1 << 14
-"""Elements beyond which a block takes twice as many warps."""
+"""Elements beyond which a row takes much of the registers of a multiprocessor."""
+
+FEW_WARPS, REGISTERS = 8, 128
+"""Shape of the programs of long rows: of two in a multiprocessor (65536 registers) one loads while the other stores."""
+
+HELD = 100
+"""Elements of a thread of such a program, of 32 bits: the rest of its registers holds addresses and results."""
 
 PIPELINE_STAGES = 3
 """Iterations of a loop over pieces whose loads are in flight at once."""
@@ -69,12 +81,32 @@ def power_of_two(size: int) -> int:
     return 1 << max(size - 1, 0).bit_length()
 
 
+def blocks_of(extent: int) -> tuple[int, ...]:
+    """Lengths of the blocks that hold a row, from its beginning on; the last one may go beyond its end.
+
+    Blocks are powers of two long. What idle lanes take is nothing while many rows are in flight at once. Of a long row
+    they would keep out another program: 25088 elements are held by 16384 + 8192 + 512 lanes, not by 32768.
+    """
+    if extent <= PIECE_ELEMENTS:
+        return (power_of_two(extent),)
+    found: list[int] = []
+    rest = extent
+    while rest > 0:
+        width = max(power_of_two(rest), LEAST_BLOCK)
+        if width > LEAST_BLOCK and IDLE_SHARE * (width - rest) > extent:
+            width //= 2
+        found.append(width)
+        rest -= width
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class GridPlan:
     """Programs take `widths[k]` neighbours of each dim of `nest`, along an axis of the blocks where that is not 1.
 
     Without a nest one program runs the whole kernel. `piece` is the number of elements, over all axes, up to which an
-    inner nest runs along an axis at a time.
+    inner nest runs along an axis at a time. `registers` is the most that a thread has, if it is a number;
+    rows that one nest reads after the other are kept in blocks without idle lanes if `keeps_rows`.
     """
 
     nest: loop.ParallelOp | None
@@ -82,6 +114,8 @@ class GridPlan:
     piece: int
     warps: int
     stages: int = PIPELINE_STAGES
+    registers: int | None = None
+    keeps_rows: bool = False
 
     @property
     def counts(self) -> tuple[Expr, ...]:
@@ -123,7 +157,7 @@ class GridPlanner:
         _, bits = max(((access.trips * access.bits, access.bits) for access in self.model.accesses), default=(0, 32))
         wanted = elements * min(bits, 64) // 8 // WARP_BYTES
         most = 2 * MOST_WARPS if elements > LONG_ROW else MOST_WARPS
-        return max(1, min(power_of_two(wanted), most))
+        return max(1, min(power_of_two(wanted + 1) // 2, most))
 
     # -- points ----------------------------------------------------------------------------------
 
@@ -180,9 +214,20 @@ class GridPlanner:
             return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, COLUMN_WARPS)
         row = nest.rank - 1
         widths[row] = self.rows_at_once(nest, inner)
-        elements = widths[row] * inner
-        piece = PIECE_ELEMENTS if elements > RESIDENT_ELEMENTS else RESIDENT_ELEMENTS
-        return GridPlan(nest, tuple(widths), piece, self.row_warps(nest, min(elements, piece)))
+        kept = keeps_rows(nest)
+        elements = widths[row] * (sum(blocks_of(length)) if kept else inner)
+        if elements > RESIDENT_ELEMENTS:
+            return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.row_warps(nest, PIECE_ELEMENTS))
+        if kept and elements > LONG_ROW and self.held(nest, elements) <= HELD * 32 * FEW_WARPS:
+            return GridPlan(nest, tuple(widths), RESIDENT_ELEMENTS, FEW_WARPS, registers=REGISTERS, keeps_rows=True)
+        return GridPlan(nest, tuple(widths), RESIDENT_ELEMENTS, self.row_warps(nest, elements), keeps_rows=kept)
+
+    def held(self, nest: loop.ParallelOp, elements: int) -> int:
+        """Registers that hold a row of so many elements of each tensor that its reductions read."""
+        inside = [access for access in self.model.accesses if isinstance(access.op.parent_op(), loop.ReduceOp)]
+        longest = max((access.elements for access in inside), default=0)
+        kept = {access.tensor: max(access.bits // 32, 1) for access in inside if access.elements == longest}
+        return elements * sum(kept.values())
 
     def row_warps(self, nest: loop.ParallelOp, elements: int) -> int:
         """Few warps where threads reduce what they hold; half as many as usual where nothing but results is stored."""
@@ -229,6 +274,14 @@ class GridPlanner:
         return max(volumes)
 
 
+def keeps_rows(nest: loop.ParallelOp) -> bool:
+    """Whether several nests inside of one, of known sizes, read the same tensor."""
+    inside = [op for op in all_ops(nest.block) if isinstance(op, loop.NestOp)]
+    read = [{op.source for op in inner.block.ops if isinstance(op, loop.ReadOp)} for inner in inside]
+    known = all(size.is_constant for inner in inside for size in inner.sizes)
+    return known and sum(map(len, read)) > len(set().union(*read))
+
+
 # -- axes --------------------------------------------------------------------------------------------
 
 
@@ -272,4 +325,4 @@ def mostly_contiguous(nest: loop.NestOp, position: int, model: KernelModel) -> b
     return outside > inside
 
 
-__all__ = ["GridPlan", "GridPlanner", "axis_position", "power_of_two"]
+__all__ = ["GridPlan", "GridPlanner", "axis_position", "blocks_of", "power_of_two"]

@@ -104,8 +104,10 @@ def test_kernels_on_blocks_of_several_axes(maker: Callable[..., Case], sizes: tu
 
 
 LARGE: list[tuple[Callable[..., Case], tuple[int, int]]] = [
-    (cases.softmax, (2, 20000)),  # longer than the registers: in pieces
+    (cases.softmax, (2, 40000)),  # longer than the registers: in pieces
+    (cases.softmax, (2, 5000)),  # in blocks of several lengths, the last one beyond the end
     (cases.layer_norm, (2, 20000)),
+    (cases.layer_norm, (2, 12800)),  # in blocks that fit
     (cases.cross_entropy, (40, 4097)),  # a part for each row
     (cases.sums, (3, 70001)),  # cut into parts, of which the last one is shorter
     (cases.affine_gradients, (1200, 96)),  # down columns, in parts

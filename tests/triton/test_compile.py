@@ -16,7 +16,6 @@ import pytest
 from stepwell.backends.triton.compiler import Job, compile_kernels
 from stepwell.backends.triton.cubin import Cubin
 from stepwell.ir import tt
-from stepwell.ir.tt.text import ttir
 from stepwell.tests.interpreters.lowered_triton import TO_TRITON, lowered
 from stepwell.tests.lowering import schedule_cases as cases
 from stepwell.tests.lowering.schedule_cases import Case
@@ -30,7 +29,9 @@ KERNELS: dict[str, tuple[Callable[[], Case], int]] = {
     "chain": (lambda: cases.chain(512, 1024, length=6), 2),
     "gelu bf16": (lambda: cases.gelu(512, 1024, dtype="bf16"), 1),
     "softmax": (lambda: cases.softmax(512, 1024), 1),
-    "softmax, long rows": (lambda: cases.softmax(512, 20480), 0),
+    "softmax, long rows": (lambda: cases.softmax(512, 40960), 0),
+    "softmax, rows in blocks": (lambda: cases.softmax(512, 20480), 20),
+    "layer norm, rows in blocks": (lambda: cases.layer_norm(512, 5120), 10),
     "softmax backward": (lambda: cases.softmax_backward(512, 1024), 2),
     "layer norm": (lambda: cases.layer_norm(512, 1024), 4),
     "layer norm backward": (lambda: cases.layer_norm_backward(512, 1024), 3),
@@ -53,12 +54,7 @@ KERNELS: dict[str, tuple[Callable[[], Case], int]] = {
 def compiled(name: str) -> tuple[tuple[tt.FuncOp, Cubin], ...]:
     module = lowered(KERNELS[name][0]().text, *TO_TRITON)
     functions = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
-    return tuple(zip(functions, compile_kernels([job(function) for function in functions]), strict=True))
-
-
-def job(function: tt.FuncOp) -> Job:
-    warps, stages = (function.attributes[f"stepwell.{name}"].value.data for name in ("num_warps", "num_stages"))  # type: ignore[attr-defined]
-    return Job(function.sym_name.data, ttir(function), len(function.block.args), warps, stages, 90)
+    return tuple(zip(functions, compile_kernels([Job.of(function, 90) for function in functions]), strict=True))
 
 
 def inspected(cubin: Cubin, option: str, folder: Path) -> str:

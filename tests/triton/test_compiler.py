@@ -53,6 +53,13 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     return jobs
 
 
+def test_a_thread_gets_no_more_registers_than_asked_for() -> None:
+    few = replace(JOB, registers=32)
+    assert few.key != JOB.key
+    assert ".maxnreg 32" in compiler.ptx(few)
+    assert ".maxnreg" not in compiler.ptx(JOB)
+
+
 def test_a_kernel_becomes_a_cubin() -> None:
     (cubin,) = compile_kernels([JOB])
     assert cubin.code.startswith(b"\x7fELF")

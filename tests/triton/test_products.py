@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from xdsl.parser import Parser
 
-from stepwell.backends.triton.compiler import compile_kernels, ptx
+from stepwell.backends.triton.compiler import Job, compile_kernels, ptx
 from stepwell.ir import loop, tt
 from stepwell.ir.product_schedule import PRODUCT, ProductAttr, ProductSchedule
 from stepwell.tests.interpreters.lowered_triton import TO_TRITON, context, lower
-from stepwell.tests.triton.test_compile import SHARED_LIMIT, inspected, job
+from stepwell.tests.triton.test_compile import SHARED_LIMIT, inspected
 
 PROGRAM = """
 func.func @main(%x: tensor<4096x1024xbf16>, %y: tensor<1024x4096xbf16>, %b: tensor<4096xbf16>, %r: tensor<4096x4096xbf16>)
@@ -42,7 +42,7 @@ def test_a_product_and_what_follows_it(name: str, tmp_path: Path) -> None:
     kernel.attributes[PRODUCT] = ProductAttr(SCHEDULES[name])
     lower(module, *TO_TRITON)
     function = next(op for op in module.body.block.ops if isinstance(op, tt.FuncOp))
-    (cubin,) = compile_kernels([job(function)])
+    (cubin,) = compile_kernels([Job.of(function, 90)])
     assert cubin.shared <= SHARED_LIMIT
     usage = re.search(r"STACK:(\d+).*LOCAL:(\d+)", inspected(cubin, "-res-usage", tmp_path))
     assert usage is not None
@@ -71,7 +71,7 @@ def test_each_step_of_a_product_of_f32_is_summed_up_apart() -> None:
     kernel.attributes[PRODUCT] = ProductAttr(ProductSchedule(32, 32, 32, warps=4, stages=3))
     lower(module, *TO_TRITON)
     (function,) = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
-    code = ptx(job(function))
+    code = ptx(Job.of(function, 90))
     results = 32 * 32 // (32 * 4)
     assert len(re.findall(r"\bfma\.rn\.f32\b", code)) == 32 * results
     assert len(re.findall(r"\badd\.rn\.f32\b", code)) == results

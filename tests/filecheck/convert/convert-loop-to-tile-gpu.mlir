@@ -159,3 +159,73 @@ func.func @columns(%x: tensor<1024x16384xf32>) -> tensor<16384xf32> {
   func.return %a : tensor<16384xf32>
 }
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Blocks of decreasing lengths hold a long row without idle lanes; all are loaded before the first is reduced.
+// CHECK-LABEL: @long_row
+// CHECK: stepwell.num_warps = 8 : i32, {{.*}}stepwell.registers = 128 : i32
+// CHECK: [[A:%\w+]] = tile.load %{{.*}}[%{{\w+}} * 25088] strides (1) : memref<?xf32> -> vector<16384xf32>
+// CHECK-NEXT: tile.load %{{.*}}[%{{\w+}} * 25088 + 16384] strides (1) : memref<?xf32> -> vector<8192xf32>
+// CHECK-NEXT: tile.load %{{.*}}[%{{\w+}} * 25088 + 24576] strides (1) : memref<?xf32> -> vector<512xf32>
+// CHECK: tile.reduce add [[A]] dim 0 : vector<16384xf32>
+// CHECK-NOT: tile.load
+// CHECK: tile.store %{{.*}}[%{{\w+}} * 25088] strides (1)
+// CHECK: tile.store %{{.*}}[%{{\w+}} * 25088 + 16384] strides (1)
+// CHECK: tile.store %{{.*}}[%{{\w+}} * 25088 + 24576] strides (1) : vector<512xf32>
+func.func @long_row(%x: tensor<512x25088xf32>) -> tensor<512x25088xf32> {
+  %y = loop.kernel "centre" outs(%o : memref<512x25088xf32>) -> tensor<512x25088xf32> {
+    loop.parallel (%i) to (512) {
+      %s = loop.reduce (%j) to (25088) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<512x25088xf32>
+        loop.yield %v : f32
+      }
+      loop.parallel (%j) to (25088) {
+        %v = loop.read %x[%i, %j] : tensor<512x25088xf32>
+        %d = arith.subf %v, %s : f32
+        loop.write %d, %o[%i, %j] : memref<512x25088xf32>
+      }
+    }
+  }
+  func.return %y : tensor<512x25088xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Where few lanes would be idle, they are: one block holds the end. What is read once takes one block.
+// CHECK-LABEL: @ragged_row
+// CHECK: tile.load %{{.*}} : memref<?xf32> -> vector<4096xf32>
+// CHECK: tile.load %{{.*}}[%{{\w+}} * 5000 + 4096] strides (1) mask %{{\w+}} : memref<?xf32> -> vector<1024xf32>
+// CHECK: tile.kernel @sum
+// CHECK: tile.load %{{.*}} mask %{{\w+}} : memref<?xf32> -> vector<8192xf32>
+func.func @ragged_row(%x: tensor<512x5000xf32>) -> (tensor<512xf32>, tensor<512xf32>) {
+  %y = loop.kernel "squares" outs(%o : memref<512xf32>) -> tensor<512xf32> {
+    loop.parallel (%i) to (512) {
+      %s = loop.reduce (%j) to (5000) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<512x5000xf32>
+        loop.yield %v : f32
+      }
+      %q = loop.reduce (%j) to (5000) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<512x5000xf32>
+        %d = arith.subf %v, %s : f32
+        %e = arith.mulf %d, %d : f32
+        loop.yield %e : f32
+      }
+      loop.write %q, %o[%i] : memref<512xf32>
+    }
+  }
+  %z = loop.kernel "sum" outs(%o : memref<512xf32>) -> tensor<512xf32> {
+    loop.parallel (%i) to (512) {
+      %s = loop.reduce (%j) to (5000) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<512x5000xf32>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i] : memref<512xf32>
+    }
+  }
+  func.return %y, %z : tensor<512xf32>, tensor<512xf32>
+}
+}
