@@ -44,6 +44,10 @@ COMBINERS: dict[str, Combiner] = {
 }
 
 
+LAST_INDEX = (1 << 63) - 1
+"""The identity of the second value of a pair: no element has a greater index."""
+
+
 def identity_value(combiner: Combiner, element: Attribute) -> int | float:
     """The neutral element of the combiner in a scalar type; integers are given signed."""
     if isinstance(element, IndexType):

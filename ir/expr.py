@@ -270,6 +270,7 @@ def const(value: int) -> Expr:
 
 
 def dim(position: int) -> Expr:
+    assert position >= 0
     return Expr((((Atom("dim", (position,)),), 1),))
 
 

@@ -142,7 +142,8 @@ class Builder:
     def join(self, block: Block, parts: Sequence[str], part: Block) -> str:
         """The piece that consists of those parts, one after the other."""
         if len(parts) == 1:
-            return parts[0]
+            (piece,) = parts
+            return piece
         name, piece = f"llvm.vector.insert.{block.suffix}.{part.suffix}", "poison"
         for number, lanes in enumerate(parts):
             first = ("i64", str(number * part.lanes))

@@ -63,7 +63,8 @@ def _round_pairs(b: Builder, block: Block, piece: str) -> str:
     rare = [b.call(half.mask.text, name, (half.text, lanes), ("i32", str(DENORMAL))) for lanes in halves]
     somewhere = b.any_lane(reduce(lambda one, other: b.value(f"or {half.mask.text} {one}, {other}"), rare), half.lanes)
     joined = b.join(block, rounded, pair)
-    return b.conditional(somewhere, [(block.text, joined)], lambda: [_round_bits(b, block, piece)])[0]
+    (result,) = b.conditional(somewhere, [(block.text, joined)], lambda: [_round_bits(b, block, piece)])
+    return result
 
 
 def _round_bits(b: Builder, block: Block, piece: str) -> str:

@@ -57,7 +57,8 @@ def _function(
     e = Emitter(module, target, EMITTERS, symbols, ranges)
     e.values.update((value, (name,)) for value, name in zip(block.args, names, strict=True))
     result = body(e, kernel, block)
-    lines = "\n".join(e.scopes[0].lines)
+    (scope,) = e.scopes
+    lines = "\n".join(scope.lines)
     return f'define {signature} nounwind "no-builtins" {{\nentry:\n{lines}\n  {result}\n}}'
 
 

@@ -134,14 +134,15 @@ def _divide_by_scalar(e: Emitter, block: Block, piece: str, scalar: str) -> str:
     quotients come nearest to the middle between two floats. Outside of the safe ranges it divides.
     """
     reciprocal = e.pure(f"fdiv float {constant_text(F32, 1.0)}, {scalar}", scalar)
-    divisors = [e.splat(block, scalar), e.splat(block, reciprocal)]
-    quotient = multiply_float(e, block, piece, divisors[1])
-    excess = e.intrinsic("fma", block, quotient, divisors[0], _negate(e, block, piece))
-    corrected = e.intrinsic("fma", block, _negate(e, block, excess), divisors[1], quotient)
+    divisor, inverse = e.splat(block, scalar), e.splat(block, reciprocal)
+    quotient = multiply_float(e, block, piece, inverse)
+    excess = e.intrinsic("fma", block, quotient, divisor, _negate(e, block, piece))
+    corrected = e.intrinsic("fma", block, _negate(e, block, excess), inverse, quotient)
     unsafe = e.any_lane(_is_extreme(e, block, piece), block.lanes)
     doubtful = e.value(f"or i1 {unsafe}, {_is_unsafe_divisor(e, scalar)}")
-    exact = f"fdiv {block.text} {piece}, {divisors[0]}"
-    return e.conditional(doubtful, [(block.text, corrected)], lambda: [e.value(exact)])[0]
+    exact = f"fdiv {block.text} {piece}, {divisor}"
+    (result,) = e.conditional(doubtful, [(block.text, corrected)], lambda: [e.value(exact)])
+    return result
 
 
 def _is_unsafe_divisor(e: Emitter, scalar: str) -> str:
@@ -300,7 +301,8 @@ def _emit_constant(e: Emitter, op: arith.ConstantOp) -> None:
 def _dense(block: Block, attr: DenseIntOrFPElementsAttr[Any]) -> tuple[str, ...]:
     values = attr.get_values()
     if attr.is_splat():
-        return (block.constant(values[0]),) * block.rows
+        first, *_ = values
+        return (block.constant(first),) * block.rows
     texts = [f"{block.element.register} {constant_text(block.element, value)}" for value in values]
     return tuple([f"<{', '.join(texts[at : at + block.lanes])}>" for at in range(0, len(texts), block.lanes)])
 

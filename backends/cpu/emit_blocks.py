@@ -35,7 +35,7 @@ def _emit_broadcast(e: Emitter, op: tile.BroadcastOp) -> None:
     source, target = e.block(op.operand.type), e.block(op.result.type)
     pieces = e.values[op.operand]
     if not source.shape:
-        e.values[op.result] = (e.splat(target.piece, pieces[0]),) * target.rows
+        e.values[op.result] = (e.splat(target.piece, e.scalar(op.operand)),) * target.rows
         return
     dims, last = op.dim_list, len(target.shape) - 1
     along_lanes = dims[-1] == last

@@ -42,7 +42,7 @@ class _Loop:
         self.block = op.block
         first = len(self.block.args) - len(inits)
         self.index, *masks = self.block.args[:first]
-        self.mask = masks[0] if masks else None
+        self.mask = next(iter(masks), None)
         self.carried = self.block.args[first:]
         self.types = [e.block(value.type) for value in op.results]
         self.every = block_of(BOOL, (op.lanes,)).constant(1)

@@ -27,11 +27,11 @@ SCRATCH_BYTES = 256 << 10
 
 def _masks(group: list[Pieces], block: Block) -> Pieces:
     """The given mask, or the one that includes every lane."""
-    return group[0] if group else (block.mask.constant(1),) * block.rows
+    return next(iter(group), (block.mask.constant(1),) * block.rows)
 
 
 def _others(group: list[Pieces], block: Block) -> Pieces:
-    return group[0] if group else (block.constant(0),) * block.rows
+    return next(iter(group), (block.constant(0),) * block.rows)
 
 
 def _rows(e: Emitter, block: Block, base: str, strides: Sequence[str]) -> list[Lanes]:
@@ -48,10 +48,10 @@ def _rows(e: Emitter, block: Block, base: str, strides: Sequence[str]) -> list[L
 
 
 def _base(
-    e: Emitter, op: tile.LoadOp | tile.StoreOp, block: Block, buffer: Pieces, indices: list[Pieces]
+    e: Emitter, op: tile.LoadOp | tile.StoreOp, block: Block, buffer: str, indices: list[Pieces]
 ) -> tuple[str, list[str]]:
     """The address of lane (0, 0, …), and the strides."""
-    address = e.expressions.address(block.element, buffer[0], op.offset, [piece for (piece,) in indices])
+    address = e.expressions.address(block.element, buffer, op.offset, [piece for (piece,) in indices])
     return address, [e.expressions.emit(stride) for stride in op.lane_strides]
 
 
@@ -62,7 +62,7 @@ def _is_column_major(block: Block, strides: Sequence[str]) -> bool:
 
 def _emit_load(e: Emitter, op: tile.LoadOp) -> None:
     result = SSAValue.get(op)
-    block, ((buffer,), indices, mask, other) = e.block(result.type), e.operand_groups(op)
+    block, (((buffer,),), indices, mask, other) = e.block(result.type), e.operand_groups(op)
     address, strides = _base(e, op, block, buffer, indices)
     masks, others = _masks(mask, block), _others(other, block)
     if not _is_column_major(block, strides):
@@ -80,7 +80,7 @@ def _load_rows(e: Emitter, block: Block, address: str, strides: Sequence[str], m
 
 
 def _emit_store(e: Emitter, op: tile.StoreOp) -> None:
-    block, ((pieces,), (buffer,), indices, mask) = e.block(op.value.type), e.operand_groups(op)
+    block, ((pieces,), ((buffer,),), indices, mask) = e.block(op.value.type), e.operand_groups(op)
     address, strides = _base(e, op, block, buffer, indices)
     masks = _masks(mask, block)
     if _is_column_major(block, strides):
@@ -101,25 +101,25 @@ def _scattered(e: Emitter, block: Block, buffer: str, offsets: Pieces) -> list[L
 
 
 def _emit_gather(e: Emitter, op: tile.GatherOp) -> None:
-    block, ((buffer,), (offsets,), mask, other) = e.block(op.result.type), e.operand_groups(op)
-    rows = zip(_scattered(e, block, buffer[0], offsets), _masks(mask, block), _others(other, block), strict=True)
+    block, (((buffer,),), (offsets,), mask, other) = e.block(op.result.type), e.operand_groups(op)
+    rows = zip(_scattered(e, block, buffer, offsets), _masks(mask, block), _others(other, block), strict=True)
     e.values[op.result] = tuple([load(e, *row) for row in rows])
 
 
 def _emit_scatter(e: Emitter, op: tile.ScatterOp) -> None:
-    block, ((pieces,), (buffer,), (offsets,), mask) = e.block(op.value.type), e.operand_groups(op)
-    rows = zip(_scattered(e, block, buffer[0], offsets), _masks(mask, block), pieces, strict=True)
+    block, ((pieces,), ((buffer,),), (offsets,), mask) = e.block(op.value.type), e.operand_groups(op)
+    rows = zip(_scattered(e, block, buffer, offsets), _masks(mask, block), pieces, strict=True)
     for row in rows:
         store(e, *row, combiner=_combiner(op))
 
 
 def _emit_prefetch(e: Emitter, op: tile.PrefetchOp) -> None:
     """One hint per cache line; none for an incomplete block."""
-    element, ((buffer,), indices, mask) = element_of(op.buffer.type), e.operand_groups(op)
-    if mask and not set(mask[0]) <= set(ALWAYS):
+    element, (((buffer,),), indices, mask) = element_of(op.buffer.type), e.operand_groups(op)
+    if any(not set(pieces) <= set(ALWAYS) for pieces in mask):
         return
-    address = e.expressions.address(element, buffer[0], op.offset, [piece for (piece,) in indices])
-    for lane in range(0, op.lanes.value.data, max(CACHE_LINE // element.bytes, 1)):
+    address = e.expressions.address(element, buffer, op.offset, [piece for (piece,) in indices])
+    for lane in range(0, op.lanes.value.data, CACHE_LINE // element.bytes):
         place = e.offset(element.memory, address, str(lane))
         kind, locality = "0" if op.write is None else "1", "3" if op.level is None else "2"
         e.call_effect("llvm.prefetch.p0", ("ptr", place), ("i32", kind), ("i32", locality), ("i32", "1"))

@@ -7,6 +7,7 @@ from functools import partial
 from math import nan, prod
 
 from ...ir import tile
+from ...ir.combiners import LAST_INDEX
 from .blocks import BOOL, F32, INT64, NARROW_FLOATS, Block, block_of, constant_text
 from .convert import narrow, widen
 from .emit_arith import (
@@ -38,7 +39,8 @@ Combine = Callable[[Emitter, Block, Group, Group], Group]
 def _single(on_floats: Callable[..., str] | None, on_integers: Callable[..., str]) -> Combine:
     def combine(e: Emitter, block: Block, first: Group, second: Group) -> Group:
         compute = on_floats if block.element.is_float and on_floats is not None else on_integers
-        return (compute(e, block, first[0], second[0]),)
+        (one,), (other,) = first, second
+        return (compute(e, block, one, other),)
 
     return combine
 
@@ -49,10 +51,11 @@ def _extremal_pair(order: str) -> Combine:
     def combine(e: Emitter, block: Block, first: Group, second: Group) -> Group:
         indices, mask = block.of(INT64), block.mask
         compare_keys = _better_float if block.element.is_float else _better_integer
-        better, equal = compare_keys(e, block, order, first[0], second[0])
-        earlier = compare(e, indices, "slt", second[1], first[1])
+        (key, index), (other_key, other_index) = first, second
+        better, equal = compare_keys(e, block, order, key, other_key)
+        earlier = compare(e, indices, "slt", other_index, index)
         takes = either(e, mask, better, both(e, mask, equal, earlier))
-        return choose(e, block, takes, second[0], first[0]), choose(e, indices, takes, second[1], first[1])
+        return choose(e, block, takes, other_key, key), choose(e, indices, takes, other_index, index)
 
     return combine
 
@@ -89,14 +92,14 @@ _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "maxu": "or", "min": "and",
 
 
 def combine(e: Emitter, name: str, block: Block, first: Group, second: Group) -> Group:
-    """Combines two groups of pieces; narrow floats go through f32."""
+    """Combines two groups of pieces; a narrow float goes through f32."""
     if block.element is BOOL:
         name = _ON_BOOLS.get(name, name)
     if block.element not in NARROW_FLOATS:
         return COMBINE[name](e, block, first, second)
-    first, second = ((widen(e, block, group[0]), *group[1:]) for group in (first, second))
-    result = COMBINE[name](e, block.of(F32), first, second)
-    return (narrow(e, block, result[0]), *result[1:])
+    one, other = ((widen(e, block, piece),) for (piece,) in (first, second))
+    (result,) = COMBINE[name](e, block.of(F32), one, other)
+    return (narrow(e, block, result),)
 
 
 # -- lanes of a block --------------------------------------------------------------------------------
@@ -135,7 +138,8 @@ def _tree(join: Callable[[Group, Group], Group], groups: list[Group]) -> Group:
     while len(groups) > 1:
         pairs = [join(*groups[at : at + 2]) for at in range(0, len(groups) - 1, 2)]
         groups = pairs + groups[len(groups) & ~1 :]
-    return groups[0]
+    (group,) = groups
+    return group
 
 
 def _across_lanes(e: Emitter, name: str, block: Block, _: int, rows: list[Group]) -> list[Group]:
@@ -153,23 +157,21 @@ def _across_lanes(e: Emitter, name: str, block: Block, _: int, rows: list[Group]
 
 def _lanes_combined(e: Emitter, name: str, blocks: list[Block], group: Group) -> Group:
     """All lanes as one: by LLVM's reductions where it has one that is exact, else by halves."""
-    key, lanes = blocks[0], blocks[0].lanes
+    (key, *_), (piece, *_) = blocks, group
+    lanes = key.lanes
     if key.element.is_float and name in _FLOAT_REDUCTIONS and lanes & (lanes - 1) == 0:
-        return (_by_halves(e, key, group[0], *_FLOAT_REDUCTIONS[name]),)
+        return (_by_halves(e, key, piece, *_FLOAT_REDUCTIONS[name]),)
     if not key.element.is_float and name in _INTEGER_REDUCTIONS:
         function = _INTEGER_REDUCTIONS[_ON_BOOLS.get(name, name) if key.element is BOOL else name]
-        return (e.call(key.element.register, f"llvm.vector.reduce.{function}.{key.suffix}", (key.text, group[0])),)
+        return (e.call(key.element.register, f"llvm.vector.reduce.{function}.{key.suffix}", (key.text, piece)),)
     if lanes == 1:
         return tuple([e.lane(block, piece, 0) for block, piece in zip(blocks, group, strict=True)])
     if name in _PAIRS:
         return _first_extremum(e, _PAIRS[name], blocks, group)
-    if key.element.is_float and name in _FLOAT_EXTREMA:
-        return (_float_extremum(e, key, group[0], _FLOAT_EXTREMA[name]),)
+    if name in _FLOAT_EXTREMA:
+        return (_float_extremum(e, key, piece, _FLOAT_EXTREMA[name]),)
     half = 1 << (lanes - 1).bit_length() - 1
     low, high = _part(e, blocks, group, 0, half), _part(e, blocks, group, half, lanes)
-    if half * 2 == lanes and half > 1:
-        halves = [block_of(block.element, (half,)) for block in blocks]
-        return _lanes_combined(e, name, halves, combine(e, name, halves[0], low, high))
     first, second = (
         _lanes_combined(e, name, [block_of(block.element, (size,)) for block in blocks], part)
         for size, part in ((half, low), (lanes - half, high))
@@ -198,7 +200,7 @@ def _first_extremum(e: Emitter, name: str, blocks: list[Block], group: Group) ->
     if key.element.is_float:
         any_nan, nans, mask = _any_nan(e, key, piece), compare(e, key, "uno", piece, piece), key.mask.text
         hits = e.value(f"select i1 {any_nan}, {mask} {nans}, {mask} {hits}")
-    candidates = choose(e, indices, hits, numbers, indices.constant((1 << 63) - 1))
+    candidates = choose(e, indices, hits, numbers, indices.constant(LAST_INDEX))
     return best, *_lanes_combined(e, "min", [indices], (candidates,))
 
 

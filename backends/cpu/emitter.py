@@ -56,10 +56,11 @@ class Emitter(Builder):
         return block
 
     def scalar(self, value: SSAValue) -> str:
-        return self.values[value][0]
+        (piece,) = self.values[value]
+        return piece
 
     def scalars(self, values: Sequence[SSAValue]) -> list[str]:
-        return [self.values[value][0] for value in values]
+        return [self.scalar(value) for value in values]
 
     def operand_groups(self, op: Operation) -> list[list[Pieces]]:
         """The operands of an op whose groups have sizes of their own, as its definition names the groups."""

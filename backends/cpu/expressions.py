@@ -60,8 +60,8 @@ class Expressions:
         names = [self._atom(atom, indices) for atom in monomial]
         if len(names) > 1:
             names.sort(key=self.builder.depth)
-        product = names[0]
-        for other in names[1:]:
+        product, *others = names
+        for other in others:
             product = self._binary("mul nsw", product, other)
         return product if factor == 1 else self._binary("mul nsw", product, str(factor))
 

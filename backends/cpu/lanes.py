@@ -81,7 +81,7 @@ def _ascending(e: Emitter, lanes: Lanes) -> Lanes:
 
 def _reversed(e: Emitter, block: Block, value: str) -> str:
     """The lanes in the opposite order; a constant that repeats one number is the same in both."""
-    return e.shuffle(block, value, "poison", range(block.lanes)[::-1]) if value[0] in "%<" else value
+    return e.shuffle(block, value, "poison", range(block.lanes)[::-1]) if value.startswith(("%", "<")) else value
 
 
 def _load_scalar(e: Emitter, lanes: Lanes, mask: str, other: str) -> str:
@@ -91,7 +91,8 @@ def _load_scalar(e: Emitter, lanes: Lanes, mask: str, other: str) -> str:
     if mask in ALWAYS:
         return e.value(load)
     scalar = other if not lanes.block.lanes else block_of(element, ()).stored.constant(0)
-    return e.conditional(mask, [(element.memory, scalar)], lambda: [e.value(load)])[0]
+    (value,) = e.conditional(mask, [(element.memory, scalar)], lambda: [e.value(load)])
+    return value
 
 
 def store(e: Emitter, lanes: Lanes, mask: str, value: str, combiner: str | None) -> None:
@@ -109,7 +110,8 @@ def _combined(e: Emitter, lanes: Lanes, mask: str, value: str, combiner: str | N
     if combiner is None:
         return value
     found = load(e, lanes, mask, lanes.block.constant(0))
-    return combine(e, combiner, lanes.block, (found,), (value,))[0]
+    (result,) = combine(e, combiner, lanes.block, (found,), (value,))
+    return result
 
 
 def _store_lanes(e: Emitter, lanes: Lanes, mask: str, value: str) -> None:

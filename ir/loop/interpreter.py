@@ -29,16 +29,13 @@ from xdsl.ir import Operation, SSAValue
 
 from .. import loop
 from ..arithmetic import Array, DType, combine, dtype_of, is_float, philox, rounded
-from ..combiners import COMBINERS, Combiner, identity_value
+from ..combiners import COMBINERS, LAST_INDEX, Combiner, identity_value
 from ..errors import InterpreterError, eager_error
 from ..expr import Atom, Expr
 from ..memory import Symbols, shape_of, tensor_shape
 from .ops import AccessOp, NestOp
 
 Shape: TypeAlias = tuple[int, ...]
-
-LAST_INDEX = (1 << 63) - 1
-"""The index in the identity of argmax and argmin."""
 
 
 @dataclass

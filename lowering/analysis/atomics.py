@@ -15,17 +15,17 @@ _INTEGERS = {
     "or": "or",
     "xor": "xor",
 }
-_ATOMICS: dict[bool, tuple[dict[str, str], tuple[int, ...]]] = {
-    False: (_INTEGERS, (32, 64)),
-    True: ({"add": "fadd"}, (16, 32, 64)),
-}
-"""Whether elements are floats → kinds of atomic operations by combiner, and bits that an element may have."""
+_KINDS = {False: _INTEGERS, True: {"add": "fadd"}}
+"""Whether elements are floats → kinds of atomic operations by combiner."""
+
+WIDTHS = {False: (32, 64), True: (16, 32, 64)}
+"""Whether elements are floats → bits that an element may have, of which there are atomic operations."""
 
 
 def atomic_kind(combiner: str, element: Attribute) -> str | None:
     """Triton's name of the atomic operation that combines elements so; None where there is none."""
-    kinds, widths = _ATOMICS[isinstance(element, AnyFloat)]
-    return kinds.get(combiner) if element.bitwidth in widths else None  # type: ignore[attr-defined]
+    is_float = isinstance(element, AnyFloat)
+    return _KINDS[is_float].get(combiner) if element.bitwidth in WIDTHS[is_float] else None  # type: ignore[attr-defined]
 
 
 __all__ = ["atomic_kind"]

@@ -14,6 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...ir import loop
 from ...ir.dtypes import BFLOAT16, FLOAT16, FLOAT32
+from ...ir.expr import Expr
 from .accesses import nests_of, only
 
 NARROW = (BFLOAT16, FLOAT16)
@@ -41,6 +42,24 @@ class Contraction:
 
     def _only(self, one: loop.ReadOp, other: loop.ReadOp) -> tuple[SSAValue, ...]:
         return tuple(index for index in self.nest.indices if index in one.indices and index not in other.indices)
+
+    @property
+    def row(self) -> SSAValue:
+        """The last of the indices that only the left factor has."""
+        *_, index = self.rows
+        return index
+
+    @property
+    def column(self) -> SSAValue:
+        """The last of the indices that only the right factor has."""
+        *_, index = self.columns
+        return index
+
+    @property
+    def extents(self) -> dict[SSAValue, Expr]:
+        """The sizes of all indices."""
+        nests = (self.nest, self.reduction)
+        return {index: size for nest in nests for index, size in zip(nest.indices, nest.sizes, strict=True)}
 
     @property
     def is_wide(self) -> bool:
@@ -98,7 +117,7 @@ def _read_in(value: SSAValue, reduction: loop.ReduceOp) -> loop.ReadOp | None:
 
 
 def _along(read: loop.ReadOp, reduction: loop.ReduceOp) -> bool:
-    return reduction.indices[0] in read.indices
+    return not set(reduction.indices).isdisjoint(read.indices)
 
 
 def is_contraction(op: Operation) -> bool:

@@ -137,9 +137,12 @@ def radix_digits(offset: Expr, extents: Sequence[Expr | None], sizes: Sizes) -> 
     digits: list[Digit] = []
     for monomial, coefficient in offset.terms:
         dims = [atom for atom in monomial if atom.kind != "symbol"]
-        if len(dims) != 1 or dims[0].kind != "dim" or coefficient < 0:
+        if len(dims) != 1 or coefficient < 0:
             return []
-        position = dims[0].name
+        (factor,) = dims
+        if factor.kind != "dim":
+            return []
+        position = factor.name
         extent = extents[position]
         if extent is None:
             return []

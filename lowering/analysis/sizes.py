@@ -11,6 +11,12 @@ from xdsl.ir import Attribute, Operation
 from ...ir.expr import Domain, Expr, Interval
 from ...ir.shapes import symbol_ranges
 
+BYTE = 8
+"""Bits."""
+
+INDEX_BYTES = 8
+"""Of an index, and of what no kernel computes with."""
+
 UNKNOWN_SIZE = 256
 """What a size without hint is taken for."""
 
@@ -55,5 +61,5 @@ class Sizes:
 def element_bytes(element: Attribute) -> int:
     """Bytes of an element in memory; a bool takes one."""
     if isinstance(element, IntegerType):
-        return max(int(element.width.data), 8) // 8
-    return element.bitwidth // 8 if isinstance(element, AnyFloat) else 8
+        return max(int(element.width.data), BYTE) // BYTE
+    return element.bitwidth // BYTE if isinstance(element, AnyFloat) else INDEX_BYTES

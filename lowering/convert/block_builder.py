@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...ir import loop, tile
-from ...ir.combiners import Combiner, identity_value
+from ...ir.combiners import LAST_INDEX, Combiner, identity_value
 from ...ir.errors import LoweringError
 from ...ir.expr import ONE, ZERO, Atom, Expr, dim, linearize
 from ...ir.shapes import canonical_access
@@ -162,7 +162,7 @@ class BlockBuilder:
 
     def aligned(self, values: Sequence[SSAValue]) -> list[SSAValue]:
         """The values, scalars broadcast if any of them is a block."""
-        width = next((shape_of(value.type)[0] for value in values if shape_of(value.type)), None)
+        width = next((width for value in values for width in shape_of(value.type)), None)
         return [self.broadcast(value, width) for value in values]
 
     def lane_numbers(self) -> SSAValue:
@@ -287,7 +287,7 @@ class BlockBuilder:
 
     def _cast(self, op: Operation) -> None:
         """A cast, which `arith` defines on scalars only."""
-        value = self.values[op.operands[0]]
+        (value,) = (self.values[operand] for operand in op.operands)
         if not shape_of(value.type):
             self._clone(op)
             return
@@ -462,7 +462,7 @@ class BlockBuilder:
             element = next(elements)
             values.append(self.broadcast(self.constant(identity_value(combiner, element), element), width))
             if combiner.arity == 2:
-                index = 0 if in_order else (1 << 63) - 1
+                index = 0 if in_order else LAST_INDEX
                 values.append(self.broadcast(self.constant(index, next(elements)), width))
         return values
 

@@ -114,7 +114,7 @@ class KernelConverter:
             found[destination] = Buffer(next(arguments), strides_of(result.type))
         for op, type_ in zip(self.large_locals(plan), temporaries, strict=False):
             start, *strides, _ = strides_of(type_)
-            lane_stride = ONE if plan.lanes > 1 else ZERO
+            lane_stride = ZERO if plan.lanes == 1 else ONE
             found[op.buffer] = Buffer(next(arguments), tuple(strides), dim(0) * start, (PROGRAM,), lane_stride)
         return found
 

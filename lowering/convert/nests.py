@@ -13,8 +13,9 @@ from ...ir import loop, tile
 from ...ir.combiners import COMBINERS, Combiner
 from ...ir.expr import ONE, ZERO, Expr, contiguous_strides, dim, linearize, minimum, product
 from ...ir.tile.ops import INDEX, element_of
+from ..analysis.sizes import element_bytes
 from ..schedule.choose import leaf_lane
-from ..schedule.model import KernelModel, element_bits, is_leaf, local_strides
+from ..schedule.model import KernelModel, is_leaf, local_strides
 from ..schedule.prefetch import Stream
 from .block_builder import BlockBuilder, Buffer, Lane, new_index
 
@@ -245,15 +246,15 @@ class NestEmitter:
         strides = tuple(stride * width for stride in local_strides(op))
         element = loop.scalar_type(op.buffer.type.element_type)
         scratch = tile.ScratchOp.make(element, product(op.sizes).constant * width)
-        lane_stride = ONE if width > 1 else ZERO
+        lane_stride = ZERO if width == 1 else ONE
         self.builder.buffers[op.buffer] = Buffer(self.builder.add(scratch), strides, lane_stride=lane_stride)
 
 
 def fits_scratch(op: loop.LocalOp, width: int) -> bool:
     """Whether a program can keep the local, once per lane, in its scratch."""
     size = product(op.sizes)
-    bits = element_bits(op.buffer.type.element_type)
-    return size.is_constant and size.constant * width * bits // 8 <= SCRATCH_BYTES
+    needed = width * element_bytes(op.buffer.type.element_type)
+    return size.is_constant and size.constant * needed <= SCRATCH_BYTES
 
 
 def ops_before(nest: loop.NestOp) -> list[Operation]:

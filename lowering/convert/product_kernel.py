@@ -45,11 +45,7 @@ class ProductNests(GridNests):
         self.product = converter.plan
         contraction = converter.contraction
         self.contraction = contraction
-        nest, reduction = contraction.nest, contraction.reduction
-        self.extents = {
-            **dict(zip(nest.indices, nest.sizes, strict=True)),
-            reduction.indices[0]: reduction.sizes[0],
-        }
+        self.extents = contraction.extents
         self.places: dict[SSAValue, Place] = {}
         self.strides = converter.model.strides
 
@@ -136,15 +132,16 @@ class ProductNests(GridNests):
         count = ceildiv(self.extents[self.contraction.depth], schedule.depth)
         made = tile.ForOp.make((), ZERO, count, 1, [start])
         builder.append(made)
+        (carried,) = made.carried
         with builder.inside(made.block):
             self.places[self.contraction.depth] = Place(made.index, schedule.depth)
             row, column = (self.contraction.nest.indices[k] for k in (self.product.row, self.product.column))
             lhs = self.factor(self.contraction.lhs, row, self.contraction.depth, schedule.rows, schedule.depth)
             rhs = self.factor(self.contraction.rhs, self.contraction.depth, column, schedule.depth, schedule.columns)
             if element_of(lhs.type) == FLOAT32:
-                total = builder.binary(arith.AddfOp, made.carried[0], builder.add(tile.DotOp.make(lhs, rhs, start)))
+                total = builder.binary(arith.AddfOp, carried, builder.add(tile.DotOp.make(lhs, rhs, start)))
             else:
-                total = builder.add(tile.DotOp.make(lhs, rhs, made.carried[0]))
+                total = builder.add(tile.DotOp.make(lhs, rhs, carried))
             builder.append(tile.YieldOp.make([total]))
         return SSAValue.get(made)
 

@@ -85,7 +85,7 @@ class Group:
 
     def takes(self, run: host.RunOp) -> bool:
         """Whether the run is one of the same kernel and sizes, and there is room for its arguments."""
-        first = self.runs[0]
+        first, *_ = self.runs
         return (
             self.joins
             and run.kernel == first.kernel
@@ -148,18 +148,19 @@ class Batcher:
 
     def batch(self, runs: Sequence[host.RunOp]) -> host.RunOp:
         """`run @k(a); run @k(b)  →  run @k_batch(a, b)`; a buffer that all runs share is passed once."""
-        kernel = self.kernels[runs[0].kernel_name]
+        first, *_ = runs
+        kernel = self.kernels[first.kernel_name]
         columns = list(zip(*(run.operands for run in runs), strict=True))
-        shared = tuple(all(value is column[0] for value in column) for column in columns)
+        shared = tuple(len(set(column)) == 1 for column in columns)
         passed = [column[:1] if once else column for column, once in zip(columns, shared, strict=True)]
-        split = len(runs[0].inputs)
+        split = len(first.inputs)
         key = kernel, len(runs), shared
         if key not in self.made:
             name = f"{kernel.sym_name.data}_batch_{len(self.made)}"
             self.made[key] = batched_kernel(kernel, name, len(runs), shared)
         inputs, outputs = ([value for column in part for value in column] for part in (passed[:split], passed[split:]))
-        made = host.RunOp.make(self.made[key].sym_name.data, inputs, outputs, runs[0].symbol_values)
-        made.location = runs[0].location
+        made = host.RunOp.make(self.made[key].sym_name.data, inputs, outputs, first.symbol_values)
+        made.location = first.location
         for run in runs:
             run.erase()
         return made

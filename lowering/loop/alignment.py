@@ -29,7 +29,7 @@ class Accesses:
     @staticmethod
     def of(op: Operation) -> Accesses:
         found = Accesses()
-        for inner in all_ops(op.regions[0].block):
+        for inner in (inner for region in op.regions for inner in all_ops(region.block)):
             if isinstance(inner, loop.ReadOp):
                 found.reads.setdefault(inner.source, []).append(inner)
             elif isinstance(inner, loop.WriteOp):

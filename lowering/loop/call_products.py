@@ -33,13 +33,9 @@ class Parting:
         self.kernel = kernel
         self.contraction = contraction
         self.model = KernelModel(kernel)
-        nest, reduction = contraction.nest, contraction.reduction
-        self.extents = {
-            **dict(zip(nest.indices, nest.sizes, strict=True)),
-            reduction.indices[0]: reduction.sizes[0],
-        }
-        axes = {contraction.rows[-1], contraction.columns[-1]}
-        self.outer = [index for index in nest.indices if index not in axes]
+        self.extents = contraction.extents
+        axes = {contraction.row, contraction.column}
+        self.outer = [index for index in contraction.nest.indices if index not in axes]
 
     def run(self) -> bool:
         """`kernel { reduce { x y }  truncf  b }  →  matmul x, y  kernel { read  b }`.
@@ -58,8 +54,8 @@ class Parting:
     def factors(self) -> tuple[host.ViewOp, host.ViewOp] | None:
         """Both factors as tensors of two dims, or three with that of the batch."""
         found = self.contraction
-        lhs = self.view(found.lhs, (found.rows[-1], found.depth))
-        rhs = self.view(found.rhs, (found.depth, found.columns[-1]))
+        lhs = self.view(found.lhs, (found.row, found.depth))
+        rhs = self.view(found.rhs, (found.depth, found.column))
         return None if lhs is None or rhs is None or len(self.outer) > 1 else (lhs, rhs)
 
     def view(self, read: loop.ReadOp, axes: tuple[SSAValue, SSAValue]) -> host.ViewOp | None:
@@ -73,9 +69,7 @@ class Parting:
 
     def call(self, lhs: host.ViewOp, rhs: host.ViewOp, bias: SSAValue | None) -> SSAValue:
         kind = graph.BatchMatmulOp if self.outer else graph.MatmulOp
-        sizes = [
-            self.extents[index] for index in (*self.outer, self.contraction.rows[-1], self.contraction.columns[-1])
-        ]
+        sizes = [self.extents[index] for index in (*self.outer, self.contraction.row, self.contraction.column)]
         type_ = tensor_type(element_of(lhs.result.type), sizes)
         product = kind.make(lhs.result, rhs.result, bias, type_, self.kernel.location)
         assert self.kernel.parent is not None
@@ -84,7 +78,7 @@ class Parting:
 
     def replace(self, rounded: SSAValue, product: SSAValue) -> None:
         """Has the kernel read the product where it rounded the sum."""
-        places = (*self.outer, self.contraction.rows[-1], self.contraction.columns[-1])
+        places = (*self.outer, self.contraction.row, self.contraction.column)
         read = loop.ReadOp.make(product, places, [dim(k) for k in range(len(places))])
         assert isinstance(rounded.owner, arith.TruncFOp)
         read.location = rounded.owner.location
@@ -103,7 +97,7 @@ class Parting:
         write = read.next_op
         if len([*self.contraction.nest.block.ops]) != 2 or not isinstance(write, loop.WriteOp):
             return None
-        axes = (self.contraction.rows[-1], self.contraction.columns[-1])
+        axes = (self.contraction.row, self.contraction.column)
         strides = self.model.strides(write.target)
         ours = array_of(read, KernelModel(self.kernel).strides(read.source), self.extents, axes)
         theirs = array_of(write, strides, self.extents, axes)

@@ -174,7 +174,8 @@ class Distributor:
 
 def nest_around(ops: Sequence[Operation]) -> loop.NestOp | None:
     """The innermost nest that holds all the ops."""
-    nest = ops[0].parent_op()
+    first, *_ = ops
+    nest = first.parent_op()
     while isinstance(nest, loop.NestOp) and not all(nest.is_ancestor(op) for op in ops):
         nest = nest.parent_op()
     return nest if isinstance(nest, loop.NestOp) else None

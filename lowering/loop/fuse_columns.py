@@ -32,6 +32,9 @@ from .fusion import KernelFuser, guarded_value, is_leaf, join_text
 from .moves import constant, detach, erase, fused_name
 from .nests import split_index
 
+LOCAL_PASSES = 8
+"""Ways through memory that a local of columns costs: it is cleared, filled and read, and that counts twice."""
+
 LEAST_COLUMNS = 16
 """Columns from which on they fill lanes."""
 
@@ -183,11 +186,11 @@ class ColumnFuser:
         )
 
     def cost(self, columns: Columns) -> int:
-        """Bytes that clearing, filling and reading the locals moves, of which each chunk of rows has its own: twice."""
+        """Bytes that the locals cost, of which each chunk of rows has its own."""
         sizes = self.fuser.sizes
         rows = min(SPLIT_CHUNKS, sizes.volume(columns.reduction.sizes))
         widths = sum(element_bytes(type_) for type_ in columns.reduction.result_types)
-        return 8 * rows * sizes.volume(columns.nest.sizes) * widths
+        return LOCAL_PASSES * rows * sizes.volume(columns.nest.sizes) * widths
 
     # -- doing -----------------------------------------------------------------------------------
 

@@ -87,7 +87,8 @@ class Fuser:
     """Fuses the producers of one function."""
 
     def __init__(self, kernels: Sequence[loop.KernelOp]):
-        self.sizes = Sizes.at(kernels[0])
+        first, *_ = kernels
+        self.sizes = Sizes.at(first)
         self.kernels = {op: Kernel(op) for op in kernels}
 
     def run(self) -> None:

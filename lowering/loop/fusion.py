@@ -43,8 +43,9 @@ class KernelFuser:
 
     def __init__(self, ops: Sequence[loop.KernelOp]):
         self.kernels: dict[Operation, Kernel] = {op: Kernel(op) for op in ops}
-        self.sizes = Sizes.at(ops[0])
-        target = target_of(ops[0])
+        first, *_ = ops
+        self.sizes = Sizes.at(first)
+        target = target_of(first)
         self.cores = target.cores
         self.hot_bytes = costs.HOT_SHARE * target.l2_bytes
         self.merger = Merger(self.sizes)

@@ -52,7 +52,8 @@ class Merger:
             others = [op for op in block.ops if isinstance(op, loop.NestOp) and op not in added and can_join(op, nest)]
             best = self.best_partner(block, nest, others) if others else None
             if best is not None:
-                self.join(best[0], nest, best[1])
+                partner, pairs = best
+                self.join(partner, nest, pairs)
 
     def best_partner(
         self, block: Block, nest: loop.NestOp, others: Sequence[loop.NestOp]
@@ -111,7 +112,7 @@ def behind(op: Operation) -> Iterator[Operation]:
 
 def direct_needs(block: Block, op: Operation) -> Iterator[Need]:
     """Ops of the block whose results `op` uses or whose writes it reads, be they its own."""
-    inside = all_ops(op.regions[0].block) if op.regions else ()
+    inside = [inner for region in op.regions for inner in all_ops(region.block)]
     for inner in (op, *inside):
         for operand in inner.operands:
             if isinstance(operand, OpResult) and operand.op.parent is block:

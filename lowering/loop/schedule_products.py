@@ -26,11 +26,11 @@ from ..schedule.product_plan import epilogue_of
 
 def size_of(kernel: loop.KernelOp, contraction: Contraction) -> ProductSize:
     """The likely sizes of the product that a kernel computes."""
-    sizes, nest = Sizes.at(kernel), contraction.nest
-    extents = dict(zip(nest.indices, map(sizes.likely, nest.sizes), strict=True))
-    rows, columns = extents.pop(contraction.rows[-1]), extents.pop(contraction.columns[-1])
+    sizes = Sizes.at(kernel)
+    extents = {index: sizes.likely(size) for index, size in contraction.extents.items()}
+    rows, columns, depth = (extents.pop(index) for index in (contraction.row, contraction.column, contraction.depth))
     width = numpy_dtype(contraction.lhs.result.type).itemsize
-    return ProductSize(prod(extents.values()), rows, columns, sizes.likely(contraction.reduction.sizes[0]), width)
+    return ProductSize(prod(extents.values()), rows, columns, depth, element_bytes=width)
 
 
 def is_schedulable(contraction: Contraction | None) -> bool:

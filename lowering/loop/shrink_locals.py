@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 from ...ir import loop
 from ...ir.expr import ONE, ZERO, Atom, Expr, dim
 from ...ir.loop.ops import AccessOp
-from ..analysis.accesses import ancestor_in, extent_of, index_operands, set_access
+from ..analysis.accesses import ancestor_in, extent_of, index_operands, only, set_access
 from ..analysis.kernels import functions_with_kernels
 from ..analysis.sizes import Sizes
 from .moves import erase
@@ -26,7 +26,8 @@ Outer = dict[SSAValue, Expr]
 
 def common_block(accesses: Sequence[AccessOp]) -> Block:
     """The innermost block that holds all the accesses."""
-    block = accesses[0].parent
+    first, *_ = accesses
+    block = first.parent
     assert block is not None
     while not all(ancestor_in(block, access) for access in accesses):
         parent = block.parent_op()
@@ -95,8 +96,8 @@ class Shrinker:
         rest = expr
         for monomial, coefficient in expr.terms:
             dims = [atom for atom in monomial if atom.kind == "dim"]
-            if len(dims) == 1 and is_outside(index := indices[dims[0].name], self.block):
-                others: tuple[Atom, ...] = tuple(atom for atom in monomial if atom is not dims[0])
+            if (only_dim := only(dims)) is not None and is_outside(index := indices[only_dim.name], self.block):
+                others: tuple[Atom, ...] = tuple(atom for atom in monomial if atom is not only_dim)
                 outer[index] = outer.get(index, ZERO) + Expr.from_terms({others: coefficient})
                 rest = rest - Expr(((monomial, coefficient),))
         return outer, rest

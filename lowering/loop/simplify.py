@@ -156,7 +156,8 @@ def merge_equal(block: Block, outer: Known) -> None:
         following = op.next_op
         if op.regions:
             reads.clear()  # the nest may write what was read
-            merge_equal(op.regions[0].block, known)
+            for region in op.regions:
+                merge_equal(region.block, known)
         elif isinstance(op, loop.WriteOp):
             reads.clear()
         elif isinstance(op, loop.ReadOp):

@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from ...ir import loop
-from ...ir.combiners import COMBINERS, identity_value
+from ...ir.combiners import COMBINERS, LAST_INDEX, identity_value
 from ...ir.expr import Expr, ceildiv, const, dim
 from ...ir.product_schedule import PRODUCT
 from ...ir.shapes import tensor_type
@@ -32,6 +32,9 @@ from .nests import take_part
 
 PROGRAMS_PER_CORE = 4
 """Programs that a split aims at, for each multiprocessor."""
+
+BUSY = 2
+"""A kernel with so many programs for each multiprocessor is not split."""
 
 FEWER = 4
 """Equal parts are preferred to others where they are more than one in so many of those that are wanted."""
@@ -95,7 +98,7 @@ class Splitter:
         programs = model.hints.size(GridPlanner(model, self.target).plan().grid)
         wanted = -(-PROGRAMS_PER_CORE * self.target.cores // max(programs, 1))
         wanted = min(wanted, model.work // (max(programs, 1) * LEAST_PART))
-        if programs >= 2 * self.target.cores or wanted < 2:
+        if programs >= BUSY * self.target.cores or wanted < 2:
             return None
         likely = [self.sizes.likely(size) for size in reduction.sizes]
         position = next((k for k, size in enumerate(likely) if 2 * size >= wanted), likely.index(max(likely)))
@@ -172,7 +175,7 @@ class Splitter:
         """Has the kernel reduce what the parts left."""
         made = loop.ReduceOp.make([cut.count], reduction.combiner_names, reduction.result_types)
         made.location = reduction.location
-        indices = [made.indices[0], *(() if nest is None else nest.indices)]
+        indices = [*made.indices, *(() if nest is None else nest.indices)]
         places = [dim(k) for k in range(len(indices))]
         reads = [loop.ReadOp.make(result, indices, places) for result in parts.results]
         made.block.add_ops([*reads, loop.YieldOp.make([read.result for read in reads])])
@@ -210,7 +213,7 @@ def identities(part: loop.ReduceOp) -> list[float]:
         found.append(identity_value(COMBINERS[name], next(types)))
         if COMBINERS[name].arity == 2:
             next(types)
-            found.append((1 << 63) - 1)
+            found.append(LAST_INDEX)
     return found
 
 

@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 
 from ...ir import loop
 from ...ir.expr import ONE, ZERO, Expr
+from ..analysis.sizes import BYTE
 from .model import Access, Hints, KernelModel, is_leaf
 
 CONTIGUOUS, REPEATED, STRIDED = 1.0, 0.5, 16.0
@@ -40,7 +41,7 @@ def access_cost(access: Access, index: SSAValue) -> float:
     return REPEATED if stride == ZERO else STRIDED
 
 
-ELEMENT_BITS = (32, 64)
+ELEMENT_BYTES = (4, 8)
 """What the elements have, at least and at most, that a kernel's lanes are counted by."""
 
 FULL_BLOCKS = 4
@@ -55,12 +56,12 @@ ROW_END = 8
 
 def machine_lanes(model: KernelModel, vector_bits: int) -> int:
     """Lanes of one register for the widest element that innermost nests read or write along their last index."""
-    widest, most = ELEMENT_BITS
+    widest, most = ELEMENT_BYTES
     for access in model.accesses:
         nest = access.op.parent_op()
         if isinstance(nest, loop.NestOp) and nest.rank and is_leaf(nest) and access.stride(nest.indices[-1]) != ZERO:
-            widest = max(widest, min(access.bits, most))
-    return max(vector_bits // widest, 1)
+            widest = max(widest, min(access.bytes, most))
+    return vector_bits // (BYTE * widest)
 
 
 def registers_of(work: int) -> int:
@@ -68,11 +69,11 @@ def registers_of(work: int) -> int:
     return SHORT_REGISTERS if work <= SHORT_BODY else LONG_REGISTERS
 
 
-def block_width(size: Expr, hints: Hints, lanes: int, registers: int) -> int:
+def block_width(size: Expr, hints: Hints, *, lanes: int, registers: int) -> int:
     """The widest block of whole registers that the size fills; below one register the next power of two."""
     extent = hints.size(size)
     if extent < lanes:
-        return max(2, 1 << max(extent - 1, 0).bit_length()) if size.is_constant else lanes
+        return max(2, 1 << (extent - 1).bit_length()) if size.is_constant else lanes
     width = lanes * registers
     while width > lanes and extent < FULL_BLOCKS * width and (not size.is_constant or extent % width):
         width //= 2
@@ -102,13 +103,14 @@ def choose_lane(parallel: loop.ParallelOp, model: KernelModel, lanes: int) -> La
 
 
 def _efficiency(extent: int, lanes: int) -> float:
-    """Share of lanes that do useful work."""
+    """Share of lanes that do useful work, of which there is one at least."""
+    extent = max(extent, 1)
     return extent / (-(-extent // lanes) * lanes)
 
 
 def _parallel_choice(parallel: loop.ParallelOp, position: int, model: KernelModel, lanes: int) -> LaneChoice:
     index = parallel.indices[position]
-    useful = lanes * _efficiency(max(model.hints.size(parallel.sizes[position]), 1), lanes)
+    useful = lanes * _efficiency(model.hints.size(parallel.sizes[position]), lanes)
     cost = sum(trips for _, trips in model.scalar_ops) / useful
     cost += sum(access.trips * access_cost(access, index) for access in model.accesses) / useful
     last = position == parallel.rank - 1
@@ -120,7 +122,7 @@ def _row_cost(model: KernelModel, lanes: int) -> float:
     lane_of: dict[object, tuple[SSAValue, float]] = {}
     for nest in filter(is_leaf, model.nests):
         position = leaf_lane(nest, model)
-        extent = max(model.hints.size(nest.sizes[position]), 1)
+        extent = model.hints.size(nest.sizes[position])
         lane_of[nest.block] = (nest.indices[position], lanes * _efficiency(extent, lanes))
         runs = _runs(nest, model)
         cost += runs * ROW_END

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, TensorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...ir import loop
 from ...ir.dtypes import element_of
 from ...ir.expr import ZERO, Expr, contiguous_strides, linearize
 from ...ir.shapes import sizes_of, strides_of, symbol_ranges
-from ..analysis.accesses import nests_of
+from ..analysis.accesses import accessed, extent_of, nests_of
+from ..analysis.sizes import BYTE, element_bytes
 
 MATH_WORK = 16
 """Operations that a math function counts as."""
@@ -31,15 +32,6 @@ def op_work(op: Operation) -> int:
     if isinstance(op, arith.ConstantOp):
         return 0
     return MATH_WORK if op.name.startswith("math.") else 1
-
-
-def element_bits(type_: Attribute) -> int:
-    """Bits of an element in memory; a bool takes a byte."""
-    if isinstance(type_, IntegerType):
-        return max(int(type_.width.data), 8)
-    if isinstance(type_, IndexType):
-        return 64
-    return type_.bitwidth if isinstance(type_, AnyFloat) else 64
 
 
 @dataclass(frozen=True)
@@ -70,17 +62,20 @@ class Access:
     """A read or write, as an offset in elements over its own index operands."""
 
     def __init__(self, op: loop.ReadOp | loop.WriteOp, offset: Expr, trips: int, elements: int):
-        reads = isinstance(op, loop.ReadOp)
         self.op = op
-        self.tensor = op.operands[0 if reads else 1]
+        self.tensor = accessed(op)
         self.indices = list(op.indices)
         self.offset = offset
         self.trips = trips
         self.elements = elements
         """How many it touches at most: what a broadcast reads again counts once."""
-        self.bits = element_bits(SSAValue.get(op).type if reads else op.operands[0].type)
+        self.bytes = element_bytes(op.result.type if isinstance(op, loop.ReadOp) else op.value.type)
         """Of one element in memory."""
         self._strides: dict[SSAValue, Expr | None] = {}
+
+    @property
+    def bits(self) -> int:
+        return BYTE * self.bytes
 
     def stride(self, index: SSAValue) -> Expr | None:
         """Elements between neighbours along a loop index; None where the offset is not linear in it."""
@@ -120,7 +115,7 @@ class KernelModel:
                 continue
             own += op_work(op)
             if isinstance(op, loop.ReadOp | loop.WriteOp):
-                offset = linearize(op.map.results, self.strides(op.operands[0 if op.results else 1]))
+                offset = linearize(op.map.results, self.strides(accessed(op)))
                 self.accesses.append(Access(op, offset, trips, self._elements(op, trips)))
                 self._note_symbols(op.map.results)
             else:
@@ -130,13 +125,13 @@ class KernelModel:
 
     def _elements(self, op: loop.ReadOp | loop.WriteOp, trips: int) -> int:
         """The number of places to which the indices of an access lead; a computed index may lead anywhere."""
-        total = 1
+        sizes: list[Expr] = []
         for index in dict.fromkeys(op.indices):
-            nest = index.owner.parent_op() if isinstance(index.owner, Block) else None
-            if not isinstance(nest, loop.NestOp) or index not in nest.indices:
+            size = extent_of(index)
+            if size is None:
                 return trips
-            total *= max(self.hints.size(nest.sizes[list(nest.indices).index(index)]), 1)
-        return min(total, trips)
+            sizes.append(size)
+        return min(self.hints.volume(sizes), trips)
 
     def _note_scalar(self, op: Operation) -> None:
         if isinstance(op, loop.LocalOp):
@@ -171,7 +166,7 @@ class KernelModel:
     def bytes(self) -> int:
         """What the tensors that the kernel reads and writes span."""
         types = [*(value.type for value in self.inputs), *self.kernel.result_types]
-        return sum(self.hints.volume(sizes_of(type_)) * element_bits(element_of(type_)) // 8 for type_ in types)
+        return sum(self.hints.volume(sizes_of(type_)) * element_bytes(element_of(type_)) for type_ in types)
 
     @cached_property
     def work(self) -> int:

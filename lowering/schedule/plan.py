@@ -19,6 +19,7 @@ from ...ir.shapes import symbol_intervals
 from ...ir.target import Target
 from ..analysis.accesses import nests_of, only
 from ..analysis.accumulation import Accumulation, accumulation_of
+from ..analysis.sizes import BYTE
 from .choose import SHORT_REGISTERS, block_width, choose_lane, leaf_lane, machine_lanes, registers_of
 from .model import Access, KernelModel, is_leaf
 from .prefetch import Leaf, LeafFinder, Loop
@@ -28,6 +29,15 @@ PROGRAM_WORK = 1 << 14
 
 ENOUGH_PROGRAMS = 32
 """Programs beyond which more of them balance no better."""
+
+PROGRAMS_PER_CORE = 2
+"""Programs for each core at least, or chunks of rows: so many balance well."""
+
+SPARE_PROGRAMS = 2
+"""How many times as many programs there may be as balance well; each more begins its loops anew."""
+
+CACHE_SHARE = 2
+"""Columns go row by row that take more than one in so many bytes of the second cache."""
 
 SIDE = 16
 """Side of the squares that are transposed in registers."""
@@ -240,7 +250,8 @@ class Planner:
         if plan.lane is None or rows < LONG_COLUMN:
             return False
         columns = self.hints.size(plan.nest.sizes[plan.lane])
-        return rows * columns * self.target.vector_bits // 8 // self.lanes > self.target.l2_bytes // 2
+        width = self.target.vector_bits // BYTE // self.lanes
+        return rows * columns * width > self.target.l2_bytes // CACHE_SHARE
 
     @property
     def last_op(self) -> Operation | None:
@@ -248,7 +259,8 @@ class Planner:
 
     def width(self, nest: loop.NestOp, position: int) -> int:
         """Lanes of a block along that dim of a nest."""
-        return block_width(nest.sizes[position], self.hints, self.lanes, registers_of(self.model.body_work(nest)))
+        registers = registers_of(self.model.body_work(nest))
+        return block_width(nest.sizes[position], self.hints, lanes=self.lanes, registers=registers)
 
     # -- parallel --------------------------------------------------------------------------------
 
@@ -277,8 +289,7 @@ class Planner:
 
     @property
     def most_programs(self) -> int:
-        """So many balance well; each more begins its loops anew."""
-        return 2 * max(ENOUGH_PROGRAMS, 2 * self.target.cores)
+        return SPARE_PROGRAMS * max(ENOUGH_PROGRAMS, PROGRAMS_PER_CORE * self.target.cores)
 
     def packed(self, nest: loop.ParallelOp, lane: int, crossed: int) -> tuple[Access, ...]:
         """The reads that can be transposed on their way: along both dims by a tile's side at least, and unguarded."""
@@ -313,7 +324,7 @@ class Planner:
         chosen: list[int] = []
         points = 1
         for k in dims:
-            if points >= ENOUGH_PROGRAMS * 2:
+            if points >= ENOUGH_PROGRAMS * SPARE_PROGRAMS:
                 break
             chosen.append(k)
             points *= max(self.hints.size(nest.sizes[k]), 1)
@@ -352,12 +363,13 @@ class Planner:
             return None
         points = product(nest.sizes[k] for k in prefix)
         least = max(1, PROGRAM_WORK * self.hints.size(points) // max(self.model.work, 1))
-        chunks = max(SPLIT_CHUNKS, 2 * self.target.cores)
+        chunks = max(SPLIT_CHUNKS, PROGRAMS_PER_CORE * self.target.cores)
         inner = tuple(k for k in range(nest.rank) if k not in prefix and k != lane)
         width = 1 if lane is None else self.width(nest, lane)
         laid = ParallelPlan(nest, lane, width, tuple(prefix), inner, maximum(ceildiv(points, chunks), least), None)
         widths = tuple(
-            block_width(local.sizes[-1], self.hints, self.lanes, SHORT_REGISTERS) for local in parts.collected
+            block_width(local.sizes[-1], self.hints, lanes=self.lanes, registers=SHORT_REGISTERS)
+            for local in parts.collected
         )
         return AccumulatingPlan(laid, parts, widths)
 

@@ -30,13 +30,16 @@ STRETCH_SHARE = 2
 ROW_SHARE = 8
 """A row is fetched ahead if it is at most one in so many bytes of the second cache."""
 
+STEPS_LEFT = 2
+"""A loop fetches ahead that takes at least so many times as many steps as it looks ahead."""
+
 NEAR_SHARE = 4
 """It is fetched to the first cache if it is at most one in so many of its bytes."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop of the schedule: the index it runs, by how much at a time, and how often."""
+    """A loop of the schedule: the index it runs, by how much at a time, and how often, once at least."""
 
     index: SSAValue
     step: int
@@ -119,7 +122,7 @@ class Prefetcher:
 
     def stays_in_cache(self, access: Access, leaf: Leaf) -> bool:
         """Whether a loop goes over the same small stretch again and again."""
-        size = leaf.width * access.bits // 8
+        size = leaf.width * access.bytes
         for current in leaf.loops:
             if access.stride(current.index) == ZERO and current.trips > 1:
                 return size <= self.target.l2_bytes // STRETCH_SHARE
@@ -129,7 +132,7 @@ class Prefetcher:
     def fetch_next_rows(self, access: Access, leaf: Leaf, siblings: Sequence[Leaf]) -> bool:
         """Fetches rows to come in the nest that has the most to do, if it has much and the cache can hold them."""
         chosen = max(siblings, key=lambda other: other.work / (1 + len(other.streams)))
-        row_bytes = leaf.volume * access.bits // 8
+        row_bytes = leaf.volume * access.bytes
         if chosen.work < MATH_WORK or row_bytes > self.target.l2_bytes // ROW_SHARE:
             return False
         ahead = steps_ahead(access, leaf.volume, leaf.outer)
@@ -154,15 +157,15 @@ def is_contiguous(access: Access, leaf: Leaf) -> bool:
 def steps_ahead(access: Access, volume: int, loops: Iterable[Loop]) -> Expr | None:
     """How many elements ahead of an access to look, where `volume` contiguous ones are used before the first loop
     takes a step. None where the elements to come lie in no one direction."""
-    wanted = max(AHEAD_BYTES * 8 // access.bits, 1)
+    wanted = AHEAD_BYTES // access.bytes
     for current in loops:
         stride = access.stride(current.index)
         if stride is None or stride.dims or stride == ZERO:
             return None
-        steps = -(-wanted // max(volume, 1))
-        if current.trips >= 2 * steps:
+        steps = -(-wanted // volume)
+        if current.trips >= STEPS_LEFT * steps:
             return stride * (steps * current.step)
-        volume *= max(current.trips, 1)
+        volume *= current.trips
     return None
 
 
@@ -196,4 +199,4 @@ class LeafFinder:
         return found[::-1]
 
     def loop(self, index: SSAValue, size: Expr, step: int = 1) -> Loop:
-        return Loop(index, step, -(-self.model.hints.size(size) // step))
+        return Loop(index, step, max(-(-self.model.hints.size(size) // step), 1))

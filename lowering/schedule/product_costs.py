@@ -5,7 +5,7 @@ Numbers were fitted to products that an H200 computed, of whose rate each multip
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...ir.product_schedule import ProductSchedule
 from ...ir.target import Target
@@ -81,7 +81,7 @@ class ProductSize:
     rows: int
     columns: int
     depth: int
-    element_bytes: int = 2
+    element_bytes: int = field(kw_only=True)
 
     @property
     def is_wide(self) -> bool:

@@ -106,9 +106,9 @@ class ProductPlan(GridPlan):
 
 def epilogue_of(model: KernelModel, contraction: Contraction) -> Epilogue:
     """What follows the sum."""
-    row, column = contraction.rows[-1], contraction.columns[-1]
+    row, column = contraction.row, contraction.column
     outside = [access for access in model.accesses if not contraction.reduction.is_ancestor(access.op)]
-    moved = sum(access.bits // 8 for access in outside if row in access.indices and column in access.indices)
+    moved = sum(access.bytes for access in outside if row in access.indices and column in access.indices)
     work = sum(op_work(op) for op, _ in model.scalar_ops if not contraction.reduction.is_ancestor(op))
     return Epilogue(moved, work)
 
@@ -118,8 +118,8 @@ def plan_product(
 ) -> ProductPlan:
     """The plan of a kernel under a schedule."""
     nest = contraction.nest
-    row = list(nest.indices).index(contraction.rows[-1])
-    column = list(nest.indices).index(contraction.columns[-1])
+    row = list(nest.indices).index(contraction.row)
+    column = list(nest.indices).index(contraction.column)
     widths = [1] * nest.rank
     widths[row], widths[column] = schedule.rows, schedule.columns // schedule.parts
     at_once = programs_at_once(schedule, epilogue_of(model, contraction), target)

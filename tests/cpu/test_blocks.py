@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
+from stepwell.backends.cpu.blocks import BF16, F16, F32, F64, Element, constant_text
 from stepwell.ir.expr import Expr, as_expr, ceildiv, dim, floordiv, maximum, minimum, mod, symbol
 from stepwell.tests.cpu.kernels import DTYPES, Array, Kernel, block, row_major, same, samples
 
@@ -16,6 +18,33 @@ SYMBOLS = "attributes {stepwell.symbols = [#stepwell.symbol<s0, 1, ?>, #stepwell
 
 def store_all(value: str, type_: str, element: str, shape: Sequence[int]) -> str:
     return f"tile.store {value}, %o[0] strides ({row_major(shape)}) : {type_}, memref<?x{element}>"
+
+
+# -- constants ---------------------------------------------------------------------------------------
+
+NUMBERS = (
+    *(0.0, -0.0, 1.0, 1 + 2.0**-8, 1 + 3 * 2.0**-8, -1 - 3 * 2.0**-8, 1 + 2.0**-8 + 2.0**-20, 1 + 2.0**-7 - 2.0**-20),
+    *(1 + 2.0**-11, 1 + 3 * 2.0**-11, 65504.0, 65519.0, 65520.0, -65520.0, 2.0**-24, 2.0**-25, 3 * 2.0**-25, 2.0**-140),
+    *(2.0**128 - 2.0**119, 2.0**128 - 2.0**119 - 2.0**104, 1e300, -1e300, math.inf, -math.inf, math.nan),
+)
+"""Halfway between two numbers of a type, near that, and beyond its last one."""
+
+CONSTANTS: dict[str, tuple[Element, Callable[[str], Array]]] = {
+    "bf16": (BF16, lambda text: np.array([int(text)], np.uint16).view(DTYPES["bf16"])),
+    "f16": (F16, lambda text: np.array([int(text.removeprefix("0xH"), 16)], np.uint16).view(np.float16)),
+    "f32": (F32, lambda text: np.array([int(text, 16)], np.uint64).view(np.float64).astype(np.float32)),
+    "f64": (F64, lambda text: np.array([int(text, 16)], np.uint64).view(np.float64)),
+}
+"""Type → its element, and what the text of a constant says."""
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_a_constant_is_the_nearest_number(name: str) -> None:
+    element, read = CONSTANTS[name]
+    for number in NUMBERS:
+        expected: Array = np.array([number]).astype(DTYPES[name])
+        assert same(read(constant_text(element, number)), expected), number
 
 
 # -- index expressions -------------------------------------------------------------------------------

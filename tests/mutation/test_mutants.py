@@ -63,6 +63,7 @@ def test_each_kind_of_mutant_is_made_where_code_runs() -> None:
         ('intrinsic("fma", block, x, y, z)', 3),
         ('intrinsic("copysign", block, x, y)', 3),
         ("both(e, block, x, y)", 2),
+        ("self.use.share(x, y)", 0),
         ("graph.MulOp.make(x, y)", 0),
         ("graph.MulOp.make(x, y, type_)", 1),
         ("graph.SubOp.make(x, y)", 1),

@@ -25,13 +25,15 @@ def exp(x: Float) -> Float:
         r, biased = reduce_by_ln2(limited, offset=-1)
         return (times_power(twice_exp(r), biased, tiny=limited < 0.0),)
 
-    return x.body.rarely(beyond_normal(x, float(LN2)), rare, (usual,))[0]
+    (result,) = x.body.rarely(beyond_normal(x, float(LN2)), rare, (usual,))
+    return result
 
 
 def exp2(x: Float) -> Float:
     k, biased = nearest_integer(x, 1.0, offset=-1)
     usual = twice_exp2(x - k) * power_of_two(biased, x)
-    return x.body.rarely(beyond_normal(x, 1.0), lambda: (exp2_of_sum(limit_exponent(x, 1.0)),), (usual,))[0]
+    (result,) = x.body.rarely(beyond_normal(x, 1.0), lambda: (exp2_of_sum(limit_exponent(x, 1.0)),), (usual,))
+    return result
 
 
 def exp2_of_sum(x: Float, rest: Float | None = None) -> Float:

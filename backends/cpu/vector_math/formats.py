@@ -52,7 +52,8 @@ class Format:
         return 1.5 * 2.0**self.mantissa
 
     def holds(self, number: float) -> bool:
-        return not isfinite(number) or ldexp(frexp(number)[0], self.precision).is_integer()
+        fraction, _ = frexp(number)
+        return not isfinite(number) or ldexp(fraction, self.precision).is_integer()
 
     def nearest(self, value: Fraction) -> float:
         """`value` rounded to this format, ties to even; `value` must be in its normal range."""

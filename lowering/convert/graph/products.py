@@ -62,7 +62,7 @@ def size_of(op: graph.ProductOp) -> ProductSize:
     sizes = Sizes.at(op)
     batch, rows, columns = [1, *(sizes.likely(size) for size in op.sizes)][-3:]
     width = numpy_dtype(op.element).itemsize
-    return ProductSize(batch, rows, columns, sizes.likely(sizes_of(op.lhs.type)[-1]), width)
+    return ProductSize(batch, rows, columns, sizes.likely(sizes_of(op.lhs.type)[-1]), element_bytes=width)
 
 
 def is_dense(factor: SSAValue) -> bool:
@@ -87,7 +87,7 @@ def product(memory: Memory, op: graph.ProductOp) -> Kernel:
         rhs = read(kernel, memory, op.rhs, [*lead, depth, column])
         return (kernel.apply(arith.MulfOp, lhs, rhs),)
 
-    total = kernel.reduce([sizes_of(op.lhs.type)[-1]], ["add"], [FLOAT32], body)[0]
+    (total,) = kernel.reduce([sizes_of(op.lhs.type)[-1]], ["add"], [FLOAT32], body)
     if op.bias is not None:
         total = kernel.apply(arith.AddfOp, total, kernel.read_wide(op.bias, bias_place(op)))
     kernel.write(narrow(kernel, total, op.element))

@@ -63,7 +63,7 @@ def reduction(values: Values, op: graph.ReductionOp) -> Kernel:
         return (kernel.read_wide(op.operand, place),)
 
     reduced_sizes = [sizes[position] for position in op.reduced]
-    total = kernel.reduce(reduced_sizes, [name], [type_], body)[0] if op.reduced else body()[0]
+    (total,) = kernel.reduce(reduced_sizes, [name], [type_], body) if op.reduced else body()
     kernel.write(narrow(kernel, total, op.element) if is_float(op.element) else total)
     return kernel
 
@@ -109,7 +109,7 @@ def scan(values: Values, op: graph.ScanOp) -> Kernel:
     def body(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
         value = kernel.read_wide(op.operand, place)
         value = kernel.cast(arith.ExtFOp, value, type_) if floats else value
-        total = kernel.apply(on_floats if floats else on_integers, carried[0], value)
+        total = kernel.apply(on_floats if floats else on_integers, *carried, value)
         kernel.write(narrow(kernel, total, op.element) if floats else total, place)
         return (total,)
 

@@ -51,7 +51,8 @@ class Scalars:
 
     def apply(self, op: type[Operation], *operands: SSAValue) -> SSAValue:
         """An op whose result has the type of its operands."""
-        return self._create(op, operands, operands[0].type, default_properties(op))
+        first, *_ = operands
+        return self._create(op, operands, first.type, default_properties(op))
 
     def cast(self, op: type[Operation], operand: SSAValue, type_: Attribute) -> SSAValue:
         """A conversion; none where the type is right already."""

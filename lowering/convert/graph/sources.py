@@ -124,7 +124,8 @@ class Formula(Source):
     element: Attribute
 
     def through(self, view: Sequence[Expr], box: Box) -> Source:
-        return Formula(composed((self.expr,), tuple(view), box)[0], self.element)
+        (expr,) = composed((self.expr,), tuple(view), box)
+        return Formula(expr, self.element)
 
     def read(self, scalars: Scalars, indices: tuple[SSAValue, ...], place: Sequence[Expr] | None) -> SSAValue:
         expr = self.expr if place is None else self.expr.substitute_dims(list(place))

@@ -145,3 +145,26 @@ func.func @guarded(%x: tensor<3x1048573xf32>) -> tensor<3xf32> {
   func.return %s : tensor<3xf32>
 }
 }
+
+// -----
+
+// An index that is used as a number is computed from those of the parts.
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @sum_of_indices
+// CHECK: loop.parallel ([[P:%\w+]]) to (16)
+// CHECK: [[T:%\w+]] = loop.reduce ([[J:%\w+]]) to (65536)
+// CHECK-NEXT: [[I:%\w+]] = loop.index {{\[}}[[P]] * 65536 + [[J]]] : index
+// CHECK-NEXT: [[N:%\w+]] = arith.index_cast [[I]] : index to i64
+// CHECK-NEXT: loop.yield [[N]]
+func.func @sum_of_indices() -> tensor<i64> {
+  %s = loop.kernel "sum" outs(%o : memref<i64>) -> tensor<i64> {
+    %t = loop.reduce (%i) to (1048576) [add] -> i64 {
+      %n = arith.index_cast %i : index to i64
+      loop.yield %n : i64
+    }
+    loop.write %t, %o[] : memref<i64>
+  }
+  func.return %s : tensor<i64>
+}
+}
