@@ -44,13 +44,19 @@ def accesses(element: str) -> Iterator[str]:
             yield moved(element, shape, strides, mask=mask)
 
 
+COMBINERS = ("", " add", " mul", " max", " min")
+OF_BITS = (" and", " or", " xor")
+"""How stores combine numbers, and integers besides."""
+
+
 def scattered(element: str) -> Iterator[str]:
     """Places that are computed, and combining stores."""
     buffer = f"memref<?x{element}>"
+    combiners = ("",) if element == "i1" else (*COMBINERS, *OF_BITS) if element in INTEGERS else COMBINERS
     for shape in SHAPES:
         type_, places, kept = block(element, shape), block("i64", shape), row_major(shape)
         for mask in ("", " mask %mask"):
-            for combiner in ("", " add", " mul", " max", " min") if element != "i1" else ("",):
+            for combiner in combiners:
                 yield f"""
     tile.kernel @scattered(%m : memref<?xi1>, %p : memref<?xi64>, %x : {buffer}, %o : {buffer}) grid (1) {{
       %mask = tile.load %m[0] strides ({kept}) : memref<?xi1> -> {block("i1", shape)}
@@ -61,15 +67,18 @@ def scattered(element: str) -> Iterator[str]:
     }}"""
 
 
-REDUCED = (((64,), 0), ((1,), 0), ((7,), 0), ((4, 16), 0), ((4, 16), 1), ((2, 4, 8), 1), ((3, 4, 8), 2))
+REDUCED = (
+    ((64,), 0), ((1,), 0), ((7,), 0), ((4, 16), 0), ((4, 16), 1), ((5, 16), 0), ((3, 2, 8), 0), ((2, 4, 8), 1),
+    ((3, 4, 8), 2),
+)  # fmt: skip
 
 
 def reductions(element: str) -> Iterator[str]:
     buffer = f"memref<?x{element}>"
-    unsigned = ("maxu", "minu") if element in INTEGERS else ()
+    of_bits = ("maxu", "minu", "and", "or", "xor") if element in (*INTEGERS, "i1") else ()
     for shape, dim in REDUCED:
         kept = shape[:dim] + shape[dim + 1 :]
-        for combiner in ("add", "mul", "max", "min", *unsigned):
+        for combiner in ("add", "mul", "max", "min", *of_bits):
             yield f"""
     tile.kernel @reduced(%x : {buffer}, %o : {buffer}) grid (1) {{
       %v = tile.load %x[0] strides ({row_major(shape)}) : {buffer} -> {block(element, shape)}
@@ -172,7 +181,7 @@ def numbered(texts: Iterator[str]) -> str:
 KERNELS: dict[str, tuple[Texts, tuple[str, ...]]] = {
     "accesses": (accesses, ("f32", "i1", "bf16", "f64", "i8")),
     "scattered": (scattered, ("f32", "i1", "bf16", "i8", "i64")),
-    "reductions": (reductions, (*FLOATS, *INTEGERS)),
+    "reductions": (reductions, ELEMENTS),
     "arithmetic": (arithmetic, (*FLOATS, *INTEGERS)),
     "casts": (casts, ELEMENTS),
     "constants": (constants, (*FLOATS, *INTEGERS)),

@@ -288,6 +288,20 @@ def both_ways(b: Builder) -> Results:
     return [b.add(graph.SumOp.make(x, [0])), b.add(graph.SumOp.make(x, [1]))]
 
 
+def bias_gradient(b: Builder) -> Results:
+    """A tensor that is kept, and the sum and the greatest of each of its columns."""
+    made, rows = b.add(graph.MulOp.make(b.input(), b.input())), [*range(len(b.sizes) - 1)]
+    return [made, b.add(graph.SumOp.make(made, rows)), b.add(graph.MaxOp.make(made, rows))]
+
+
+def weight_gradient(b: Builder) -> Results:
+    """Rows by their sums, and the sum of what every column was and of it and another tensor."""
+    x, y, last = b.input(), b.input(), len(b.sizes) - 1
+    made = b.add(graph.MulOp.make(x, b.spread(b.add(graph.SumOp.make(x, [last])), last, b.sizes)))
+    columns = [b.add(graph.SumOp.make(value, [*range(last)])) for value in (x, b.add(graph.MulOp.make(x, y)))]
+    return [b.add(graph.MulOp.make(made, y)), *columns]
+
+
 def scanned(dim: int, combiner: str) -> Build:
     return lambda b: [b.add(graph.ScanOp.make(b.input(), dim % len(b.sizes), combiner))]
 

@@ -83,6 +83,9 @@ ROWS = (
 )  # fmt: skip
 """Shapes of rows: short and long, few and many; of 64 KiB, of more than a cache holds."""
 
+EDGES = ("0x64", "64x0", "1x64", "64x1", "2x2")
+"""Rows of which there are none, or which are no more than a number."""
+
 SOME_ROWS = ("3x17", "4x33", "64x1000", "1000x300", "4096x2000", "512x16384", "64x50257", "?300x1000", "?x64")
 
 BOXES = ("2x3x5", "4x16x64", "8x64x1000", "32x128x256", "2x300x4097", "?4x64x100", "4x?64x100")
@@ -169,11 +172,11 @@ POINTWISE = {
 }
 
 LAYOUTS = {
-    "transposed": Row(builds.transposed, (*ROWS, *BOXES), gpu=SOME_ROWS),
+    "transposed": Row(builds.transposed, (*ROWS, *EDGES, *BOXES), gpu=SOME_ROWS),
     "narrow transposed": Row(builds.transposed, SOME_ROWS, (BFLOAT16, INT8, FLOAT64)),
-    "transposed sum": Row(builds.transposed_sum, (*ROWS, *BOXES)),
+    "transposed sum": Row(builds.transposed_sum, (*ROWS, *EDGES, *BOXES)),
     "narrow transposed sum": Row(builds.transposed_sum, SOME_ROWS, (BFLOAT16, FLOAT64)),
-    "row sum": Row(builds.row_sum, (*ROWS, *BOXES)),
+    "row sum": Row(builds.row_sum, (*ROWS, *EDGES, *BOXES)),
     "strided": Row(builds.strided, (*POINTS[2::4], *SOME_ROWS)),
     "channels last": Row(builds.channels_last, IMAGES),
     "channels": Row(builds.channels, IMAGES),
@@ -220,18 +223,22 @@ REDUCTIONS = {
     "outer sum": Row(builds.reduced(graph.SumOp, 0, -1), BOXES, gpu=BOXES),
     "total": Row(builds.total, (*POINTS[1:], *SOME_ROWS), gpu=POINTS[3::4]),
     "total of squares": Row(builds.total_of_squares, POINTS[2::3], (BFLOAT16, FLOAT32)),
-    "both ways": Row(builds.both_ways, ROWS, gpu=SOME_ROWS),
+    "both ways": Row(builds.both_ways, (*ROWS, *EDGES), gpu=SOME_ROWS),
+    "bias gradient": Row(builds.bias_gradient, (*ROWS[6:24], *ROWS[25:], *EDGES, *BOXES), gpu=SOME_ROWS[4:5]),
+    "narrow bias gradient": Row(builds.bias_gradient, SOME_ROWS[2:], (BFLOAT16, FLOAT64, INT64)),
+    "weight gradient": Row(builds.weight_gradient, (*ROWS[6:24], *ROWS[25:], *EDGES, *BOXES), gpu=SOME_ROWS[4:5]),
     "scan": Row(builds.scanned(-1, "add"), SOME_ROWS, (FLOAT32, INT64, BFLOAT16)),
     "scan of rows": Row(builds.scanned(0, "mul"), SOME_ROWS, (FLOAT32, INT64)),
 }
 
 NORMS = {
-    "softmax": Row(builds.softmax, ROWS, gpu=ROWS[::2]),
+    "softmax": Row(builds.softmax, (*ROWS, *EDGES), gpu=ROWS[::2]),
     "narrow softmax": Row(builds.softmax, SOME_ROWS, (BFLOAT16,)),
     "softmax backward": Row(builds.softmax_backward, ROWS[::2]),
     "layer norm": Row(builds.layer_norm, ROWS, gpu=SOME_ROWS),
+    "wide softmax": Row(builds.softmax, SOME_ROWS[:4], (FLOAT64,), ("neon",)),
     "narrow layer norm": Row(builds.layer_norm, SOME_ROWS, (BFLOAT16, FLOAT16)),
-    "layer norm backward": Row(builds.layer_norm_backward, ROWS, gpu=ROWS[3::6]),
+    "layer norm backward": Row(builds.layer_norm_backward, (*ROWS, *EDGES[2:]), gpu=ROWS[3::6]),
     "narrow layer norm backward": Row(builds.layer_norm_backward, SOME_ROWS[::2], (BFLOAT16,)),
     "rms norm": Row(builds.rms_norm, SOME_ROWS, (FLOAT32, BFLOAT16)),
     "batch norm": Row(builds.batch_norm, (*ROWS[::3], *BOXES), gpu=(*ROWS[::6], *BOXES[:3])),
@@ -359,7 +366,7 @@ CHOSEN: tuple[tuple[str, Callable[[int], ModuleOp], str, tuple[int, ...]], ...] 
     ("deep", _deep_program, "gpu", (803, 1398)),
     ("deep", _deep_program, "neon", (1022,)),
 )
-"""Of 8,000 random programs those in which a condition decides (`tests/mutation/decisions.py`) that does in no others."""
+"""Of 8,000 random programs those in which a condition decides (`tests/mutation/decisions.py`) that else does not."""
 
 RANDOM = {
     **{
