@@ -22,7 +22,7 @@ from torch._C._dynamo import guards
 from ..frontend.import_fx import ImportedGraph, NumberInput
 from ..ir import host
 from ..ir.graph.attributes import OperandRef
-from .addresses import Places
+from .addresses import Places, addresses_of
 from .plan import BoxedCall
 
 MAX_PATTERNS = 8
@@ -237,7 +237,7 @@ class GraphedPlan:
                 found += (value.data_ptr(), value.shape, value.stride())
         pattern = tuple(found)
         if self._fixed and all(isinstance(value, Tensor) for value in args):
-            self._last = Places(args), pattern
+            self._last = Places(addresses_of(args)), pattern
         return pattern
 
     def _remember(self, pattern: Pattern) -> None:

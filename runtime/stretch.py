@@ -23,7 +23,7 @@ from ..backends.native.launcher import ErrorRecord, Launch, Stretch
 from ..ir import host
 from ..ir.expr import Expr, product
 from ..ir.host import BufferType
-from .addresses import Places
+from .addresses import Places, addresses_of
 from .python_text import expr_text
 
 RELEASE_GIL_BYTES = 1 << 17
@@ -182,12 +182,16 @@ class Separator:
         """The source tensors, those that overlap a written one in memory as copies; sizes are the bytes each spans."""
         tensors, apart = [*sources, *written], self._apart
         # Sizes that a plan knows are one object in all calls.
-        if apart is not None and apart[0] is sizes and apart[1] is written_sizes and apart[2].hold(tensors):
+        known = apart[2] if apart is not None and apart[0] is sizes and apart[1] is written_sizes else None
+        if known is not None and known.hold(tensors):
             return sources
-        places, written_places = tuple(map(Tensor.data_ptr, sources)), tuple(map(Tensor.data_ptr, written))
+        addresses = addresses_of(tensors)
+        if known is not None and known.addresses == addresses:
+            return sources
+        places, written_places = tuple(addresses[: len(sources)]), tuple(addresses[len(sources) :])
         overlapping = _overlapping(places, tuple(sizes), written_places, tuple(written_sizes))
         if not overlapping:
-            self._apart = sizes, written_sizes, Places(tensors)
+            self._apart = sizes, written_sizes, Places(addresses)
             return sources
         found = list(sources)
         for position in overlapping:

@@ -31,9 +31,9 @@ def test_exactly_what_overlaps_is_copied(sources: list[tuple[int, int]], written
             assert result is tensor
 
 
-@pytest.fixture
-def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A build that compares all addresses at once; how often a place was compared with all others."""
+@pytest.fixture(params=[True, False], ids=["at once", "one by one"])
+def looked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How often places were compared with all others, in a build that compares addresses in either way."""
     seen: list[int] = []
     overlapping = stretch._overlapping
 
@@ -44,7 +44,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def same(tensors: list[Tensor], found: list[int], positions: list[int]) -> bool:
         return all(tensors[k].data_ptr() == found[k] for k in positions)
 
-    monkeypatch.setattr(addresses, "_same", same)
+    monkeypatch.setattr(addresses, "_same", same if request.param else None)
     monkeypatch.setattr(stretch, "_overlapping", counted)
     return seen
 
