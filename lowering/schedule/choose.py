@@ -94,8 +94,8 @@ def leaf_lane(nest: loop.NestOp, model: KernelModel) -> int:
 
 
 def choose_lane(parallel: loop.ParallelOp, model: KernelModel, lanes: int) -> LaneChoice:
-    """The cheapest lane: one of the parallel indices, or the innermost nests' own."""
-    choices = [_parallel_choice(parallel, position, model, lanes) for position in range(parallel.rank)]
+    """The cheapest lane: one of the parallel indices, the last at a tie, or the innermost nests' own."""
+    choices = [_parallel_choice(parallel, position, model, lanes) for position in reversed(range(parallel.rank))]
     if not is_leaf(parallel):
         choices.append(LaneChoice(None, _row_cost(model, lanes)))
     best = min(choices, key=lambda choice: choice.cost)
@@ -113,8 +113,7 @@ def _parallel_choice(parallel: loop.ParallelOp, position: int, model: KernelMode
     useful = lanes * _efficiency(model.hints.size(parallel.sizes[position]), lanes)
     cost = sum(trips for _, trips in model.scalar_ops) / useful
     cost += sum(access.trips * access_cost(access, index) for access in model.accesses) / useful
-    last = position == parallel.rank - 1
-    return LaneChoice(index, cost * (1.0 if last else 1.01))
+    return LaneChoice(index, cost)
 
 
 def _row_cost(model: KernelModel, lanes: int) -> float:

@@ -92,7 +92,7 @@ class ParallelPlan:
     @property
     def lanes(self) -> int:
         """Lanes that run around all locals."""
-        return 1 if self.lane is None else self.width
+        return self.width
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -140,7 +140,7 @@ class SplitPlan:
 
     @property
     def lanes(self) -> int:
-        return 1 if self.lane is None else self.width
+        return self.width
 
     @property
     def grid(self) -> Expr:
@@ -262,6 +262,10 @@ class Planner:
         registers = registers_of(self.model.body_work(nest))
         return block_width(nest.sizes[position], self.hints, lanes=self.lanes, registers=registers)
 
+    def outer_width(self, nest: loop.NestOp | None, lane: int | None) -> int:
+        """Lanes along a dim of the outer nest, or the one number that there is where none is chosen."""
+        return 1 if nest is None or lane is None else self.width(nest, lane)
+
     # -- parallel --------------------------------------------------------------------------------
 
     def parallel(self, nest: loop.ParallelOp, lane: int | None) -> ParallelPlan:
@@ -271,7 +275,7 @@ class Planner:
         prefix = self.prefix([k for k in outer if k in free and k != crossed], nest)
         points = self.hints.volume([nest.sizes[k] for k in prefix])
         least = max(1, -(-PROGRAM_WORK * points // max(self.model.work, 1)))
-        width = 1 if lane is None else self.width(nest, lane)
+        width = self.outer_width(nest, lane)
         chunk = self.chunk(nest, lane, width, points) if lane in free and points < ENOUGH_PROGRAMS * least else None
         packed = () if lane is None or crossed is None else self.packed(nest, lane, crossed)
         if chunk is not None and crossed is not None:
@@ -365,7 +369,7 @@ class Planner:
         least = max(1, PROGRAM_WORK * self.hints.size(points) // max(self.model.work, 1))
         chunks = max(SPLIT_CHUNKS, PROGRAMS_PER_CORE * self.target.cores)
         inner = tuple(k for k in range(nest.rank) if k not in prefix and k != lane)
-        width = 1 if lane is None else self.width(nest, lane)
+        width = self.outer_width(nest, lane)
         laid = ParallelPlan(nest, lane, width, tuple(prefix), inner, maximum(ceildiv(points, chunks), least), None)
         widths = tuple(
             block_width(local.sizes[-1], self.hints, lanes=self.lanes, registers=SHORT_REGISTERS)
@@ -389,7 +393,7 @@ class Planner:
         position = next(
             (k for k, size in enumerate(sizes) if size >= LONG_CHUNK * SPLIT_CHUNKS), sizes.index(max(sizes))
         )
-        width = 1 if nest is None or lane is None else self.width(nest, lane)
+        width = self.outer_width(nest, lane)
         unit = self.chunk_unit(reduction, position, lane)
         length = ceildiv(reduction.sizes[position], SPLIT_CHUNKS * unit) * unit
         return SplitPlan(nest, reduction, lane, width, position, length)
