@@ -141,3 +141,98 @@ func.func @a_copy_of_another_argument_goes_straight(%x: !host.buffer<f32, (8), (
   host.copy %a, %x : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
   host.return () : () -> ()
 }
+
+// CHECK-LABEL: func.func @no_fold_when_the_source_is_an_argument
+func.func @no_fold_when_the_source_is_an_argument(%x: !host.buffer<f32, (8), (1)>, %y: !host.buffer<f32, (8), (1)>, %z: !host.buffer<f32, (8), (1)>) {
+  // CHECK-NEXT: host.run @shift ins(%z : {{.*}}) outs(%y
+  // CHECK-NEXT: host.copy %y, %x
+  host.run @shift ins(%z : !host.buffer<f32, (8), (1)>) outs(%y : !host.buffer<f32, (8), (1)>)
+  host.copy %y, %x : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
+  host.return () : () -> ()
+}
+
+// CHECK-LABEL: func.func @no_fold_when_a_view_of_the_target_is_copied_first
+func.func @no_fold_when_a_view_of_the_target_is_copied_first(%x: !host.buffer<f32, (8), (1)>) {
+  // CHECK: host.copy %a, %x
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  %v = host.view %x[(0)] : !host.buffer<f32, (8), (1)> -> !host.buffer<f32, (8), (1)>
+  host.copy %v, %a : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
+  host.run @scatter ins() outs(%a : !host.buffer<f32, (8), (1)>)
+  host.copy %a, %x : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
+  host.return () : () -> ()
+}
+
+// CHECK-LABEL: func.func @no_fold_when_a_call_writes_the_source
+func.func @no_fold_when_a_call_writes_the_source(%x: !host.buffer<f32, (8), (1)>, %y: !host.buffer<f32, (8), (1)>) {
+  // CHECK: host.copy %a, %x
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  host.extern "aten.mv.out"(%y, %y), {out = %a} : (!host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>) -> ()
+  host.copy %a, %x : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
+  host.return () : () -> ()
+}
+
+// CHECK-LABEL: func.func @no_fold_when_the_source_is_read_first
+func.func @no_fold_when_the_source_is_read_first(%x: !host.buffer<f32, (8), (1)>, %y: !host.buffer<f32, (8), (1)>) {
+  // CHECK: host.copy %a, %x
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  %b = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @shift ins(%a : !host.buffer<f32, (8), (1)>) outs(%b : !host.buffer<f32, (8), (1)>)
+  host.copy %a, %x : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
+  host.return () : () -> ()
+}
+
+// CHECK-LABEL: func.func @no_fold_when_the_source_is_read_where_it_is_written
+func.func @no_fold_when_the_source_is_read_where_it_is_written(%x: !host.buffer<f32, (8), (1)>) {
+  // CHECK: host.copy %a, %x
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @shift ins(%a : !host.buffer<f32, (8), (1)>) outs(%a : !host.buffer<f32, (8), (1)>)
+  host.copy %a, %x : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
+  host.return () : () -> ()
+}
+
+// CHECK-LABEL: func.func @no_fold_when_a_view_of_the_target_is_read
+func.func @no_fold_when_a_view_of_the_target_is_read(%x: !host.buffer<f32, (8), (1)>) {
+  // CHECK: host.copy %a, %x
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  %v = host.view %x[(0)] : !host.buffer<f32, (8), (1)> -> !host.buffer<f32, (8), (1)>
+  host.run @add_one ins(%v : !host.buffer<f32, (8), (1)>) outs(%a : !host.buffer<f32, (8), (1)>)
+  host.copy %a, %x : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
+  host.return () : () -> ()
+}
+
+// CHECK-LABEL: func.func @no_fold_when_the_kernel_is_unknown
+func.func @no_fold_when_the_kernel_is_unknown(%x: !host.buffer<f32, (8), (1)>) {
+  // CHECK: host.copy %a, %x
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @unknown ins(%x : !host.buffer<f32, (8), (1)>) outs(%a : !host.buffer<f32, (8), (1)>)
+  host.copy %a, %x : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
+  host.return () : () -> ()
+}
+
+// CHECK-LABEL: func.func @no_separation_when_an_argument_is_read_before_or_returned
+func.func @no_separation_when_an_argument_is_read_before_or_returned(%x: !host.buffer<f32, (8), (1)>, %y: !host.buffer<f32, (8), (1)>, %z: !host.buffer<f32, (8), (1)>) -> (!host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>) {
+  // CHECK-NEXT: %b = host.alloc
+  // CHECK-NEXT: host.run @shift ins(%y : {{.*}}) outs(%b
+  // CHECK-NEXT: host.run @shift ins(%b : {{.*}}) outs(%x
+  // CHECK-NEXT: host.return (%z, %b)
+  %b = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @shift ins(%y : !host.buffer<f32, (8), (1)>) outs(%b : !host.buffer<f32, (8), (1)>)
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @shift ins(%b : !host.buffer<f32, (8), (1)>) outs(%a : !host.buffer<f32, (8), (1)>)
+  host.copy %a, %x : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
+  host.return (%z, %b) : (!host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>) -> ()
+}
+
+// CHECK-LABEL: func.func @an_argument_that_is_read_is_returned_as_it_is
+func.func @an_argument_that_is_read_is_returned_as_it_is(%x: !host.buffer<f32, (8), (1)>, %y: !host.buffer<f32, (8), (1)>) -> !host.buffer<f32, (8), (1)> {
+  // CHECK-NEXT: %[[Y:.*]] = host.separate (%y : {{.*}}) from (%x
+  // CHECK-NEXT: host.run @shift ins(%[[Y]] : {{.*}}) outs(%x
+  // CHECK-NEXT: host.return (%y)
+  %a = host.alloc : !host.buffer<f32, (8), (1)>
+  host.run @shift ins(%y : !host.buffer<f32, (8), (1)>) outs(%a : !host.buffer<f32, (8), (1)>)
+  host.copy %a, %x : !host.buffer<f32, (8), (1)>, !host.buffer<f32, (8), (1)>
+  host.return (%y) : (!host.buffer<f32, (8), (1)>) -> ()
+}
+
+// CHECK-LABEL: func.func private @declared
+func.func private @declared(!host.buffer<f32, (8), (1)>) -> ()

@@ -868,3 +868,31 @@ func.func @no_split_when_the_target_is_a_cpu(%x: tensor<20000xf32>) -> tensor<f3
   func.return %y : tensor<f32>
 }
 }
+
+// -----
+
+// Where the last dims fit in registers, a part is one index of the dim before them.
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @parts_of_leading_dims
+// CHECK: loop.parallel ({{.*}}) to (23, 4) {
+// CHECK-NEXT: loop.reduce ({{.*}}) to (1, 8000) [max] -> f32 {
+func.func @parts_of_leading_dims(%x: tensor<4x23x8000xf32>) -> tensor<4xf32> {
+  %y = loop.kernel "sums" outs(%o : memref<4xf32>) -> tensor<4xf32> {
+    loop.parallel (%i) to (4) {
+      %m = loop.reduce (%a, %b) to (23, 8000) [max] -> f32 {
+        %v = loop.read %x[%i, %a, %b] : tensor<4x23x8000xf32>
+        loop.yield %v : f32
+      }
+      %s = loop.reduce (%a, %b) to (23, 8000) [add] -> f32 {
+        %v = loop.read %x[%i, %a, %b] : tensor<4x23x8000xf32>
+        %d = arith.subf %v, %m : f32
+        %e = math.exp %d : f32
+        loop.yield %e : f32
+      }
+      loop.write %s, %o[%i] : memref<4xf32>
+    }
+  }
+  func.return %y : tensor<4xf32>
+}
+}
