@@ -75,10 +75,14 @@ class Builder:
         self.count += 1
         return f"{stem}.{self.count}"
 
+    def named(self, text: str) -> str:
+        """A fresh name for the result of an instruction, which begins with the opcode."""
+        opcode, _, _ = text.partition(" ")
+        return f"%{self.fresh(opcode)}"
+
     def value(self, text: str) -> str:
-        """An instruction's result; its name begins with the opcode."""
-        self.count += 1
-        name = f"%{text.split(' ', 1)[0]}.{self.count}"
+        """An instruction's result."""
+        name = self.named(text)
         self.scopes[-1].lines.append(f"  {name} = {text}")
         self.depths[name] = len(self.scopes) - 1
         return name
@@ -101,8 +105,7 @@ class Builder:
         scope = self.scopes[depth]
         name = scope.known.get(text)
         if name is None:
-            self.count += 1
-            name = scope.known[text] = f"%{text.split(' ', 1)[0]}.{self.count}"
+            name = scope.known[text] = self.named(text)
             scope.lines.append(f"  {name} = {text}")
             self.depths[name] = depth
         return name

@@ -311,8 +311,7 @@ def runs_of(spans: Sequence[Span], sizes: Sequence[int]) -> tuple[list[Span], li
     their runs may be the longer.
     """
     total = prod(sizes)
-    width = max((span.width for span in spans), default=1)
-    length = max(RUN_LENGTH, 2 * width, 1 << total.bit_length() // 2)
+    length = max(RUN_LENGTH, *(2 * span.width for span in spans), 1 << total.bit_length() // 2)
     if total <= 2 * length:
         return None
     position = next(k for k in reversed(range(len(spans))) if prod(sizes[k:]) > length)

@@ -95,9 +95,9 @@ class Splitter:
 
     def cut(self, reduction: loop.ReduceOp) -> Cut | None:
         model = KernelModel(self.kernel)
-        programs = model.hints.size(GridPlanner(model, self.target).plan().grid)
-        wanted = -(-PROGRAMS_PER_CORE * self.target.cores // max(programs, 1))
-        wanted = min(wanted, model.work // (max(programs, 1) * LEAST_PART))
+        programs = model.hints.volume([GridPlanner(model, self.target).plan().grid])
+        wanted = -(-PROGRAMS_PER_CORE * self.target.cores // programs)
+        wanted = min(wanted, model.work // (programs * LEAST_PART))
         if programs >= BUSY * self.target.cores or wanted < 2:
             return None
         likely = [self.sizes.likely(size) for size in reduction.sizes]

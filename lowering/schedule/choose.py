@@ -86,9 +86,9 @@ def leaf_lane(nest: loop.NestOp, model: KernelModel) -> int:
 
     def cost(position: int) -> tuple[float, int]:
         index = nest.indices[position]
-        lanes_used = min(model.hints.size(nest.sizes[position]), COUNTED_LANES)
+        lanes_used = min(model.hints.volume([nest.sizes[position]]), COUNTED_LANES)
         total = sum(access_cost(access, index) for access in inside) + 1
-        return total / max(lanes_used, 1), -position
+        return total / lanes_used, -position
 
     return min(range(nest.rank), key=cost)
 
@@ -103,14 +103,13 @@ def choose_lane(parallel: loop.ParallelOp, model: KernelModel, lanes: int) -> La
 
 
 def _efficiency(extent: int, lanes: int) -> float:
-    """Share of lanes that do useful work, of which there is one at least."""
-    extent = max(extent, 1)
+    """Share of lanes that do useful work."""
     return extent / (-(-extent // lanes) * lanes)
 
 
 def _parallel_choice(parallel: loop.ParallelOp, position: int, model: KernelModel, lanes: int) -> LaneChoice:
     index = parallel.indices[position]
-    useful = lanes * _efficiency(model.hints.size(parallel.sizes[position]), lanes)
+    useful = lanes * _efficiency(model.hints.volume([parallel.sizes[position]]), lanes)
     cost = sum(trips for _, trips in model.scalar_ops) / useful
     cost += sum(access.trips * access_cost(access, index) for access in model.accesses) / useful
     return LaneChoice(index, cost)
@@ -121,7 +120,7 @@ def _row_cost(model: KernelModel, lanes: int) -> float:
     lane_of: dict[object, tuple[SSAValue, float]] = {}
     for nest in filter(is_leaf, model.nests):
         position = leaf_lane(nest, model)
-        extent = model.hints.size(nest.sizes[position])
+        extent = model.hints.volume([nest.sizes[position]])
         lane_of[nest.block] = (nest.indices[position], lanes * _efficiency(extent, lanes))
         runs = _runs(nest, model)
         cost += runs * ROW_END

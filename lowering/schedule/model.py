@@ -52,6 +52,7 @@ class Hints:
         return int(expr.evaluate(lambda leaf: 0 if leaf.kind == "dim" else self.values.get(leaf.name, UNKNOWN_SIZE)))
 
     def volume(self, sizes: Sequence[Expr]) -> int:
+        """The likely number of points of a space, one at least."""
         total = 1
         for size in sizes:
             total *= max(self.size(size), 1)

@@ -274,7 +274,7 @@ class Planner:
         crossed = self.crossed(nest, lane)
         prefix = self.prefix([k for k in outer if k in free and k != crossed], nest)
         points = self.hints.volume([nest.sizes[k] for k in prefix])
-        least = max(1, -(-PROGRAM_WORK * points // max(self.model.work, 1)))
+        least = -(-PROGRAM_WORK * points // self.model.work)
         width = self.outer_width(nest, lane)
         chunk = self.chunk(nest, lane, width, points) if lane in free and points < ENOUGH_PROGRAMS * least else None
         packed = () if lane is None or crossed is None else self.packed(nest, lane, crossed)
@@ -326,19 +326,17 @@ class Planner:
     def prefix(self, dims: Sequence[int], nest: loop.ParallelOp) -> list[int]:
         """The leading dims that together have enough points."""
         chosen: list[int] = []
-        points = 1
         for k in dims:
-            if points >= ENOUGH_PROGRAMS * SPARE_PROGRAMS:
+            if self.hints.volume([nest.sizes[dim] for dim in chosen]) >= ENOUGH_PROGRAMS * SPARE_PROGRAMS:
                 break
             chosen.append(k)
-            points *= max(self.hints.size(nest.sizes[k]), 1)
         return chosen
 
     def chunk(self, nest: loop.ParallelOp, lane: int | None, width: int, points: int) -> int | None:
         """How many lane indices make a program's work; None where one program takes them all."""
         assert lane is not None
-        extent = self.hints.size(nest.sizes[lane])
-        per_index = max(self.model.work // max(extent, 1), 1)
+        extent = self.hints.volume([nest.sizes[lane]])
+        per_index = self.model.work // extent
         least = max(-(-PROGRAM_WORK // per_index), -(-extent * points // self.most_programs))
         chunk = -(-least // width) * width
         known_small = nest.sizes[lane].is_constant and chunk >= extent
@@ -366,7 +364,7 @@ class Planner:
         if not prefix:
             return None
         points = product(nest.sizes[k] for k in prefix)
-        least = max(1, PROGRAM_WORK * self.hints.size(points) // max(self.model.work, 1))
+        least = max(1, PROGRAM_WORK * self.hints.size(points) // self.model.work)
         chunks = max(SPLIT_CHUNKS, PROGRAMS_PER_CORE * self.target.cores)
         inner = tuple(k for k in range(nest.rank) if k not in prefix and k != lane)
         width = self.outer_width(nest, lane)
