@@ -364,9 +364,7 @@ class ReduceOp(NestOp):
 
     @property
     def yielded(self) -> YieldOp:
-        last = self.block.last_op
-        assert isinstance(last, YieldOp)
-        return last
+        return _yield_of(self)
 
     def verify_(self) -> None:
         super().verify_()
@@ -442,6 +440,10 @@ class ForOp(NestOp):
     def carried(self) -> Sequence[SSAValue]:
         return self.block.args[1:]
 
+    @property
+    def yielded(self) -> YieldOp:
+        return _yield_of(self)
+
     def verify_(self) -> None:
         super().verify_()
         _verify_yield(self)
@@ -507,6 +509,12 @@ class YieldOp(IRDLOperation):
     @staticmethod
     def make(values: Sequence[SSAValue]) -> YieldOp:
         return YieldOp.create(operands=list(values))
+
+
+def _yield_of(op: NestOp) -> YieldOp:
+    last = op.block.last_op
+    assert isinstance(last, YieldOp)
+    return last
 
 
 def _verify_yield(op: NestOp) -> None:
@@ -668,6 +676,9 @@ def _segments(*sizes: int) -> Attribute:
     return DenseArrayBase.from_list(i32, list(sizes))
 
 
+_OF_ONE_VALUE = {name for name, combiner in COMBINERS.items() if combiner.arity == 1}
+
+
 @irdl_op_definition
 class WriteOp(AccessOp):
     """
@@ -708,8 +719,8 @@ class WriteOp(AccessOp):
         element = scalar_type(self.target.type.element_type)  # type: ignore[attr-defined]
         if self.value.type != element:
             raise VerifyException(f"loop.write: expected a value of type {element}, got {self.value.type}")
-        if self.combiner is not None and self.combiner.data not in COMBINERS:
-            raise VerifyException(f"loop.write: expected a combiner, got {self.combiner.data}")
+        if self.combiner is not None and self.combiner.data not in _OF_ONE_VALUE:
+            raise VerifyException(f"loop.write: expected a combiner of single values, got {self.combiner.data}")
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

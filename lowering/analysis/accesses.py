@@ -40,13 +40,12 @@ def only(items: Sequence[Item]) -> Item | None:
 
 
 def extent_of(index: SSAValue) -> Expr | None:
-    """The extent of the nest dimension that `index` runs over; None for a computed index."""
+    """The extent of the nest dimension that `index` runs over; None for a computed or carried index."""
     if not isinstance(index, BlockArgument):
         return None
     nest = index.block.parent_op()
-    if not isinstance(nest, loop.NestOp) or index.index >= nest.rank:
-        return None
-    return nest.sizes[index.index]
+    assert isinstance(nest, loop.NestOp)
+    return nest.sizes[index.index] if index.index < nest.rank else None
 
 
 _FIRST_INDEX: dict[type[Operation], int] = {loop.ReadOp: 1, loop.WriteOp: 2, loop.IndexOp: 0}

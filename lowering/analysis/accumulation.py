@@ -66,26 +66,26 @@ def _combining_nest(block: Block, local: loop.LocalOp) -> loop.ParallelOp | None
 
 
 def _combiner(local: loop.LocalOp, rows: loop.ParallelOp) -> Combiner | None:
-    """How rows combine into the local, if it is cleared before, read behind and else left alone."""
+    """How rows combine into the local, if it is only cleared before and only read behind."""
     block = rows.parent
     assert block is not None
     names: set[str] = set()
-    cleared = False
     for op in _uses(local):
         nest = ancestor_in(block, op)
         assert nest is not None
         if isinstance(op, loop.WriteOp) and op.combiner is not None and nest is rows:
             names.add(op.combiner.data)
-        elif isinstance(op, loop.WriteOp) and op.combiner is None and nest.is_before_in_block(rows):
-            cleared = True
-        elif not isinstance(op, loop.ReadOp) or not rows.is_before_in_block(nest):
+        elif isinstance(op, loop.WriteOp):
+            if op.combiner is not None or not nest.is_before_in_block(rows):
+                return None
+        elif not rows.is_before_in_block(nest):
             return None
-    if len(names) != 1 or not cleared:
+    if len(names) != 1:
         return None
     combiner = COMBINERS[names.pop()]
     element = loop.scalar_type(local.buffer.type.element_type)
     plain = [op for op in _uses(local) if isinstance(op, loop.WriteOp) and op.combiner is None]
-    is_neutral = combiner.arity == 1 and all(_constant(op.value) == identity_value(combiner, element) for op in plain)
+    is_neutral = all(_constant(op.value) == identity_value(combiner, element) for op in plain)
     return combiner if is_neutral else None
 
 

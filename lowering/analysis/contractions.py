@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.dialects import arith
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from ...ir import loop
 from ...ir.dtypes import BFLOAT16, FLOAT16, FLOAT32
@@ -76,8 +76,10 @@ class Contraction:
 def contraction_of(kernel: loop.KernelOp) -> Contraction | None:
     """The product that a kernel computes, if that is what it does."""
     nest = only(nests_of(kernel.block))
-    reduction = only(nests_of(nest.block)) if isinstance(nest, loop.ParallelOp) else None
-    if not isinstance(nest, loop.ParallelOp) or not isinstance(reduction, loop.ReduceOp):
+    if not isinstance(nest, loop.ParallelOp):
+        return None
+    reduction = only(nests_of(nest.block))
+    if not isinstance(reduction, loop.ReduceOp):
         return None
     factors = factors_of(reduction)
     found = None if factors is None else Contraction(nest, reduction, *factors)
@@ -107,12 +109,10 @@ _OPS = 4
 
 
 def _read_in(value: SSAValue, reduction: loop.ReduceOp) -> loop.ReadOp | None:
-    """The read of f32 in the reduction that a value is, or of a narrow float that it widens."""
-    read, widened = value.owner, value.owner
-    if isinstance(widened, arith.ExtFOp) and widened.input.type in NARROW:
-        read = widened.input.owner
-    elif value.type != FLOAT32:
+    """The read of f32 in the reduction that a value is, or of a narrow float that it widens to f32."""
+    if value.type != FLOAT32:
         return None
+    read = value.owner.input.owner if isinstance(value.owner, arith.ExtFOp) else value.owner
     return read if isinstance(read, loop.ReadOp) and read.parent is reduction.block and read.guard is None else None
 
 
@@ -120,9 +120,4 @@ def _along(read: loop.ReadOp, reduction: loop.ReduceOp) -> bool:
     return not set(reduction.indices).isdisjoint(read.indices)
 
 
-def is_contraction(op: Operation) -> bool:
-    """Whether an op is a loop kernel that computes a product."""
-    return isinstance(op, loop.KernelOp) and contraction_of(op) is not None
-
-
-__all__ = ["Contraction", "contraction_of", "factors_of", "is_contraction"]
+__all__ = ["Contraction", "contraction_of", "factors_of"]

@@ -8,13 +8,13 @@ from heapq import heapify, heappop, heappush
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
-from xdsl.traits import DefaultResource, IsTerminator, MemoryEffectKind, Resource, get_effects
+from xdsl.traits import DefaultResource, MemoryEffectKind, Resource, get_effects
 
 from ...ir import loop
 from ...ir.definitions import definitions_of, symbols_of
 from ...ir.graph.calls import Checks
 from .accesses import all_ops, nests_of, only
-from .contractions import is_contraction
+from .contractions import contraction_of
 from .costs import read_bytes, tensor_bytes
 from .sizes import Sizes
 
@@ -42,7 +42,7 @@ class Kernel:
         self.combines = False
         """Whether it combines into memory, so that an element is written more than once."""
         self.asserts = False
-        self.is_product = is_contraction(op)
+        self.is_product = contraction_of(op) is not None
         """Whether it sums up a product of matrices."""
         for inner in ops:
             if isinstance(inner, loop.ReadOp):
@@ -74,13 +74,13 @@ class Kernel:
             del self.reads[read.source]
 
     def absorb(self, other: Kernel, op: loop.KernelOp) -> None:
-        """Counts what another kernel does, too; `op` does both now."""
+        """Counts what another kernel does, too, which may be a product; `op` does both now."""
         self.op = op
         for tensor, reads in other.reads.items():
             self.reads.setdefault(tensor, []).extend(reads)
         self.size += other.size
         self.asserts = self.asserts or other.asserts
-        self.is_product = self.is_product or other.is_product
+        self.is_product = other.is_product
 
     @property
     def nest(self) -> loop.NestOp | None:
@@ -142,10 +142,9 @@ class Order:
                 for needed in self.kernels[op].captured:
                     node.need(self.nodes[needed])
                 continue
-            for inner in op.walk():
-                for operand in inner.operands:
-                    if isinstance(operand, OpResult) and operand.op.parent is self.block:
-                        node.need(self.nodes[operand.op])
+            for operand in op.operands:  # kernels alone hold other ops
+                if isinstance(operand, OpResult):
+                    node.need(self.nodes[operand.op])
 
     def _add_symbols(self) -> None:
         """Orders what names a symbol behind the op that defines it, and behind the checks of it that come first."""
@@ -240,6 +239,6 @@ def _resources(op: Operation) -> set[Resource]:
     if isinstance(op, loop.KernelOp):
         return set()
     effects = get_effects(op)
-    if effects is None or op.has_trait(IsTerminator):
+    if effects is None:
         return {DefaultResource()}
     return {effect.resource for effect in effects if effect.kind is not MemoryEffectKind.ALLOC}

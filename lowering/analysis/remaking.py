@@ -89,20 +89,19 @@ def can_remake(read: loop.ReadOp, writes: list[loop.WriteOp]) -> bool:
         return False
     nest = nest_beside(writer, read)
     ops = slice_of(writer.value, nest)
-    inside = all(is_index_in(index, nest) or not isinstance(index.owner, Operation) for index in writer.indices)
     scalars = not any(isinstance(op, loop.NestOp) for op in ops)
     carried = any(isinstance(parent, loop.ForOp) for parent in parents(writer, nest))
-    return inside and scalars and not carried and places(read, writer, nest) is not None
+    return scalars and not carried and places(read, writer, nest) is not None
 
 
 def parents(op: Operation, last: Operation) -> list[Operation]:
     """The ops around an op, up to the last one."""
     found: list[Operation] = []
-    current: Operation | None = op
-    while current is not None and current is not last:
-        current = current.parent_op()
-        if current is not None:
-            found.append(current)
+    while op is not last:
+        parent = op.parent_op()
+        assert parent is not None
+        found.append(parent)
+        op = parent
     return found
 
 

@@ -43,8 +43,8 @@ def scan_of(nest: loop.ForOp) -> Scan | None:
     step = use.operation
     if type(step) not in COMBINERS or step.parent is not nest.block:
         return None
-    last = nest.block.last_op
-    if last is None or last.operands[0] is not SSAValue.get(step):
+    (carried_on,) = nest.yielded.operands
+    if carried_on is not SSAValue.get(step):
         return None
     return Scan(step, step.operands[1 - use.index], COMBINERS[type(step)])
 

@@ -86,13 +86,13 @@ class Aligner:
 
     def split(self, first: loop.NestOp, second: loop.NestOp, matches: Sequence[Match]) -> bool:
         """Splits indices of the two nests where one of one is several of the other; whether there were any."""
-        done: set[SSAValue] = set()
+        found_any = False
         for index, factors in [entry for found in matches for entry in found.splits.items()]:
             for nest in (first, second):
-                if index not in done and index in nest.indices and not isinstance(nest, loop.ForOp):
+                if index in nest.indices and not isinstance(nest, loop.ForOp):
                     split_index(nest, index, factors, self.sizes)
-                    done.add(index)
-        return bool(done)
+                    found_any = True
+        return found_any
 
 
 def leading_pairs(first: loop.NestOp, second: loop.NestOp, pairs: Pairs) -> Pairs:

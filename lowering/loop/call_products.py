@@ -94,14 +94,15 @@ class Parting:
 
     def copied(self, read: loop.ReadOp) -> SSAValue | None:
         """The one result of the kernel, if all that is left is to copy the product to memory that lies like it."""
-        write = read.next_op
-        if len([*self.contraction.nest.block.ops]) != 2 or not isinstance(write, loop.WriteOp):
+        left = [op for op in self.contraction.nest.block.ops if op is not read]
+        write = only(left)
+        if not isinstance(write, loop.WriteOp):
             return None
         axes = (self.contraction.row, self.contraction.column)
         strides = self.model.strides(write.target)
         ours = array_of(read, KernelModel(self.kernel).strides(read.source), self.extents, axes)
         theirs = array_of(write, strides, self.extents, axes)
-        return only(self.kernel.results) if ours is not None and ours == theirs else None
+        return only(self.kernel.results) if ours == theirs else None
 
 
 def rounded_sum(reduction: loop.ReduceOp) -> tuple[SSAValue, SSAValue | None] | None:

@@ -50,7 +50,7 @@ class Coalescer:
                 return False
             strides = buffer_strides(accessed(op)) if isinstance(op, loop.ReadOp | loop.WriteOp) else (ONE,)
             long, short = step(op, outer, strides), step(op, inner, strides)
-            if long is None or short is None or long != short * extent:
+            if short is None or long != short * extent:
                 return False
         return True
 

@@ -17,7 +17,7 @@ from ...ir import loop
 from ...ir.expr import dim
 from ...ir.loop.ops import INDEX, extents_attr
 from ...ir.target import Target, target_of
-from ..analysis.accesses import all_ops, index_operands, nests_of, set_access
+from ..analysis.accesses import all_ops, enclosing_nests, index_operands, nests_of, set_access
 from ..analysis.kernels import functions_with_kernels
 from ..analysis.remaking import can_remake, writers_of
 from ..analysis.sizes import Sizes
@@ -174,11 +174,8 @@ class Distributor:
 
 def nest_around(ops: Sequence[Operation]) -> loop.NestOp | None:
     """The innermost nest that holds all the ops."""
-    first, *_ = ops
-    nest = first.parent_op()
-    while isinstance(nest, loop.NestOp) and not all(nest.is_ancestor(op) for op in ops):
-        nest = nest.parent_op()
-    return nest if isinstance(nest, loop.NestOp) else None
+    first, *others = ops
+    return next((nest for nest in enclosing_nests(first) if all(map(nest.is_ancestor, others))), None)
 
 
 def top(op: Operation, nest: loop.NestOp) -> Operation:

@@ -28,7 +28,7 @@ from ...ir import loop
 from ...ir.loop.ops import INDEX, AccessOp
 from ...ir.shapes import sizes_of
 from ..analysis import costs
-from ..analysis.accesses import guard_of, index_operands, substitute_indices
+from ..analysis.accesses import enclosing_nests, guard_of, index_operands, substitute_indices
 from ..analysis.kernels import Kernel, functions_with_kernels
 from ..analysis.sizes import Sizes
 from ..applications import permitted
@@ -67,7 +67,7 @@ def as_pointwise(kernel: Kernel) -> Pointwise | None:
     if len(kernel.op.results) != 1 or kernel.op.operands or kernel.combines or kernel.asserts:
         return None
     nests = kernel.nests
-    if len(nests) > 1 or (nests and not isinstance(nests[0], loop.ParallelOp)):
+    if not all(isinstance(nest, loop.ParallelOp) for nest in nests):
         return None
     ops = [op for op in kernel.op.block.ops if op not in nests] + [op for nest in nests for op in nest.block.ops]
     last = ops.pop()
@@ -112,14 +112,16 @@ class Fuser:
         """All reads of the result with their kernels; None if something else uses it, or nothing."""
         reads: list[tuple[loop.ReadOp, Kernel]] = []
         for use in producer.result.uses:
-            kernel = use.operation.parent_op()
-            while kernel is not None and not isinstance(kernel, loop.KernelOp):
-                kernel = kernel.parent_op()
-            if kernel is None or not isinstance(use.operation, loop.ReadOp):
+            read = use.operation
+            if not isinstance(read, loop.ReadOp):
                 return None
-            if self.kernels[kernel].is_product and isinstance(use.operation.parent_op(), loop.ReduceOp):
+            *_, outermost = (read, *enclosing_nests(read))
+            around = outermost.parent_op()
+            assert isinstance(around, loop.KernelOp)
+            kernel = self.kernels[around]
+            if kernel.is_product and isinstance(read.parent_op(), loop.ReduceOp):
                 return None  # a product reads its factors from memory
-            reads.append((use.operation, self.kernels[kernel]))
+            reads.append((read, kernel))
         return _without_repetition(reads) or None
 
     def pays(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:

@@ -18,7 +18,7 @@ from ...ir.loop.ops import destination_type, extents_attr
 from ...ir.shapes import sizes_of
 from ...ir.target import target_of
 from ..analysis import costs
-from ..analysis.accesses import ancestor_in, enclosing_nests, guard_of, same_place
+from ..analysis.accesses import enclosing_nests, guard_of, same_place
 from ..analysis.kernels import Kernel
 from ..analysis.sizes import Sizes
 from .alignment import Accesses, Pairs
@@ -275,4 +275,4 @@ def guarded_value(read: loop.ReadOp, value: SSAValue) -> SSAValue:
 
 def reaches(write: loop.WriteOp, read: loop.ReadOp) -> bool:
     """Whether the read, in the write's block or inside of it, names the element just written."""
-    return same_place(write, read) and write.parent is not None and ancestor_in(write.parent, read) is not None
+    return same_place(write, read) and any(op.parent is write.parent for op in (read, *enclosing_nests(read)))

@@ -33,9 +33,9 @@ def size_of(kernel: loop.KernelOp, contraction: Contraction) -> ProductSize:
     return ProductSize(prod(extents.values()), rows, columns, depth, element_bytes=width)
 
 
-def is_schedulable(contraction: Contraction | None) -> bool:
+def is_schedulable(contraction: Contraction) -> bool:
     """Whether the tiles of a product have two dims."""
-    return contraction is not None and bool(contraction.rows) and bool(contraction.columns)
+    return bool(contraction.rows) and bool(contraction.columns)
 
 
 class LoopScheduleProducts(ModulePass):

@@ -41,7 +41,8 @@ def is_outside(index: SSAValue, block: Block) -> bool:
     """Whether an index keeps its value throughout one run of the block."""
     owner = index.owner
     defined_in = owner.parent if isinstance(owner, Operation) else owner
-    return defined_in is not None and defined_in.is_ancestor(block)
+    assert defined_in is not None
+    return defined_in.is_ancestor(block)
 
 
 class Shrinker:
@@ -55,10 +56,13 @@ class Shrinker:
 
     def run(self) -> None:
         """`%b[%i * 4 + %j, %k]  →  %b[%j, %k]` where `%i` is an index around all accesses."""
-        found = [self.inner_dimension(position) for position in range(len(self.local.sizes))]
-        if None in found:
-            return
-        dimensions = [dimension for dimension in found if dimension is not None and dimension[0] != ONE]
+        dimensions: list[tuple[Expr, list[Expr]]] = []
+        for position in range(len(self.local.sizes)):
+            dimension = self.inner_dimension(position)
+            if dimension is None:
+                return
+            if dimension[0] != ONE:
+                dimensions.append(dimension)
         made = loop.LocalOp.make(self.local.buffer.type.element_type, [size for size, _ in dimensions])
         made.location = self.local.location
         made.buffer.name_hint = self.local.buffer.name_hint
@@ -86,8 +90,8 @@ class Shrinker:
             return None
         if not shared:
             return self.local.sizes[position], inners
-        bounds = {self.bound(access, inner) for access, inner in zip(self.accesses, inners, strict=True)}
-        return None if len(bounds) > 1 or None in bounds else (bounds.pop() or ONE, inners)
+        bound, *different = {self.bound(access, inner) for access, inner in zip(self.accesses, inners, strict=True)}
+        return None if different or bound is None else (bound, inners)
 
     def parts(self, access: AccessOp, expr: Expr) -> tuple[Outer, Expr]:
         """The terms linear in outer indices, and the rest."""

@@ -71,16 +71,17 @@ class Simplifier:
 
     def flatten(self, op: loop.NestOp) -> None:
         """`nest (i) { nest (j) { b } }  →  nest (i, j) { b }` where both combine alike."""
-        inner = op.block.first_op
-        if type(inner) is not type(op) or not isinstance(inner, loop.ParallelOp | loop.ReduceOp):
-            return
-        if isinstance(op, loop.ReduceOp) and isinstance(inner, loop.ReduceOp):
-            alone = op.block.last_op is inner.next_op and tuple(op.yielded.operands) == tuple(inner.results)
-            if not alone or op.properties["combiners"] != inner.properties["combiners"]:
+        match op, op.block.first_op:
+            case loop.ParallelOp(), loop.ParallelOp() as inner:
+                if op.block.last_op is not inner:
+                    return
+            case loop.ReduceOp(), loop.ReduceOp() as inner:
+                alone = op.yielded is inner.next_op and tuple(op.yielded.operands) == tuple(inner.results)
+                if not alone or op.combiners != inner.combiners:
+                    return
+                erase(op.yielded)
+            case _:
                 return
-            erase(op.yielded)
-        elif op.block.last_op is not inner:
-            return
         extents = extents_attr([*op.sizes, *inner.sizes])
         region = inner.detach_region(0)
         block, rank = region.block, op.rank

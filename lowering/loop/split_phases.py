@@ -48,9 +48,7 @@ def phases_of(block: Block, apart: Collection[loop.ReadOp] = ()) -> list[list[Op
 
 def reads_of_phase(op: Operation, phase: Sequence[Operation], apart: Collection[loop.ReadOp]) -> bool:
     """Whether an op is or holds one of the reads, of what ops of a phase write."""
-    sources = (
-        {inner.source for inner in op.walk() if inner in apart and isinstance(inner, loop.ReadOp)} if apart else ()
-    )
+    sources = {read.source for read in apart if op.is_ancestor(read)}
     return bool(sources) and any(
         isinstance(inner, loop.WriteOp) and inner.target in sources for earlier in phase for inner in earlier.walk()
     )
@@ -173,7 +171,7 @@ class PhaseSplitter:
         or what was read before `start`, or the value itself."""
         if value in known:
             return known[value]
-        if value in self.types and value in self.tensors:
+        if value in self.types:
             return self.tensors[value]
         maker = value.owner
         if not isinstance(maker, Operation) or maker not in self.number or maker.parent is start.parent:

@@ -69,3 +69,27 @@ func.func @no_coalescing_when_an_index_is_a_value(%x: tensor<4x6xi64>) -> tensor
   }
   func.return %y : tensor<4x6xi64>
 }
+
+// CHECK-LABEL: @no_coalescing_when_a_plain_op_takes_an_index
+// CHECK: loop.parallel (%i, %j) to (4, 6)
+func.func @no_coalescing_when_a_plain_op_takes_an_index(%x: tensor<4x6xf32>) -> tensor<4x6xi64> {
+  %y = loop.kernel "count" outs(%o : memref<4x6xi64>) -> tensor<4x6xi64> {
+    loop.parallel (%i, %j) to (4, 6) {
+      %v = arith.index_cast %j : index to i64
+      loop.write %v, %o[%i, %j] : memref<4x6xi64>
+    }
+  }
+  func.return %y : tensor<4x6xi64>
+}
+
+// CHECK-LABEL: @no_coalescing_when_the_outer_index_is_divided
+// CHECK: loop.parallel (%i, %j) to (4, 6)
+func.func @no_coalescing_when_the_outer_index_is_divided(%x: tensor<2x6xf32>) -> tensor<4x6xf32> {
+  %y = loop.kernel "repeat" outs(%o : memref<4x6xf32>) -> tensor<4x6xf32> {
+    loop.parallel (%i, %j) to (4, 6) {
+      %v = loop.read %x[%i floordiv 2, %j] : tensor<2x6xf32>
+      loop.write %v, %o[%i, %j] : memref<4x6xf32>
+    }
+  }
+  func.return %y : tensor<4x6xf32>
+}

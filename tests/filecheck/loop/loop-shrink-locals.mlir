@@ -80,3 +80,87 @@ func.func @no_shrinking_when_used_outside_of_the_nest(%x: tensor<8xf32>) -> tens
   }
   func.return %y : tensor<f32>
 }
+
+// CHECK-LABEL: @no_shrinking_when_the_inner_part_holds_an_outer_index
+// CHECK-NEXT: loop.kernel
+// CHECK-NEXT: loop.local (64)
+func.func @no_shrinking_when_the_inner_part_holds_an_outer_index(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %y = loop.kernel "keep" outs(%o : memref<4x8xf32>) -> tensor<4x8xf32> {
+    %b = loop.local (64) : memref<64xf32>
+    loop.parallel (%i) to (4) {
+      loop.parallel (%j) to (8) {
+        %v = loop.read %x[%i, %j] : tensor<4x8xf32>
+        loop.write %v, %b[(%i + %j) floordiv 2] : memref<64xf32>
+      }
+      loop.parallel (%k) to (8) {
+        %w = loop.read %b[(%i + %k) floordiv 2] : memref<64xf32>
+        loop.write %w, %o[%i, %k] : memref<4x8xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4x8xf32>
+}
+
+// CHECK-LABEL: @no_shrinking_when_inner_indices_count_down
+// CHECK-NEXT: loop.kernel
+// CHECK-NEXT: loop.local (64)
+func.func @no_shrinking_when_inner_indices_count_down(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %y = loop.kernel "keep" outs(%o : memref<4x8xf32>) -> tensor<4x8xf32> {
+    %b = loop.local (64) : memref<64xf32>
+    loop.parallel (%i) to (4) {
+      loop.parallel (%j) to (8) {
+        %v = loop.read %x[%i, %j] : tensor<4x8xf32>
+        loop.write %v, %b[%i * 8 - %j + 7] : memref<64xf32>
+      }
+      loop.parallel (%k) to (8) {
+        %w = loop.read %b[%i * 8 - %k + 7] : memref<64xf32>
+        loop.write %w, %o[%i, %k] : memref<4x8xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4x8xf32>
+}
+
+// CHECK-LABEL: @no_shrinking_when_inner_indices_are_divided
+// CHECK-NEXT: loop.kernel
+// CHECK-NEXT: loop.local (64)
+func.func @no_shrinking_when_inner_indices_are_divided(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %y = loop.kernel "keep" outs(%o : memref<4x8xf32>) -> tensor<4x8xf32> {
+    %b = loop.local (64) : memref<64xf32>
+    loop.parallel (%i) to (4) {
+      loop.parallel (%j) to (8) {
+        %v = loop.read %x[%i, %j] : tensor<4x8xf32>
+        loop.write %v, %b[%i * 8 + %j floordiv 2] : memref<64xf32>
+      }
+      loop.parallel (%k) to (8) {
+        %w = loop.read %b[%i * 8 + %k floordiv 2] : memref<64xf32>
+        loop.write %w, %o[%i, %k] : memref<4x8xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4x8xf32>
+}
+
+// CHECK-LABEL: @no_shrinking_when_inner_places_are_computed
+// CHECK-NEXT: loop.kernel
+// CHECK-NEXT: loop.local (64)
+func.func @no_shrinking_when_inner_places_are_computed(%x: tensor<4x8xf32>, %at: tensor<8xi64>) -> tensor<4x8xf32> {
+  %y = loop.kernel "keep" outs(%o : memref<4x8xf32>) -> tensor<4x8xf32> {
+    %b = loop.local (64) : memref<64xf32>
+    loop.parallel (%i) to (4) {
+      loop.parallel (%j) to (8) {
+        %v = loop.read %x[%i, %j] : tensor<4x8xf32>
+        %c = loop.read %at[%j] : tensor<8xi64>
+        %p = arith.index_cast %c : i64 to index
+        loop.write %v, %b[%i * 8 + %p] : memref<64xf32>
+      }
+      loop.parallel (%k) to (8) {
+        %d = loop.read %at[%k] : tensor<8xi64>
+        %q = arith.index_cast %d : i64 to index
+        %w = loop.read %b[%i * 8 + %q] : memref<64xf32>
+        loop.write %w, %o[%i, %k] : memref<4x8xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4x8xf32>
+}

@@ -242,3 +242,41 @@ func.func @equal_ops_of_two_results(%x: tensor<8xi64>) -> tensor<8xi64> {
   }
   func.return %y : tensor<8xi64>
 }
+
+// Ranges are known of the indices of nests alone: not of what a loop carries.
+// CHECK-LABEL: @no_range_when_an_index_is_carried
+// CHECK: loop.read %x[%c floordiv 2]
+// CHECK: loop.read %x[%j]
+func.func @no_range_when_an_index_is_carried(%x: tensor<8xf32>) -> tensor<4xf32> {
+  %y = loop.kernel "walk" outs(%o : memref<4xf32>) -> tensor<4xf32> {
+    %z = loop.index [0] : index
+    %e = loop.for (%j) to (4) carry (%c = %z : index) {
+      %v = loop.read %x[%c floordiv 2] : tensor<8xf32>
+      %t = loop.read %x[(%j * 2 + 1) floordiv 2] : tensor<8xf32>
+      %r = arith.addf %v, %t : f32
+      loop.write %r, %o[%j] : memref<4xf32>
+      %d = loop.index [%c + 1] : index
+      loop.yield %d : index
+    }
+  }
+  func.return %y : tensor<4xf32>
+}
+
+// Where an op takes an index as a value, the value of its expression stands, and other operands stay.
+// CHECK-LABEL: @index_as_a_value
+// CHECK: %[[I:[0-9]+]] = loop.index [0] : index
+// CHECK-NEXT: arith.addi %[[I]], %c : index
+func.func @index_as_a_value(%x: tensor<8xf32>) -> tensor<1xf32> {
+  %y = loop.kernel "offset" outs(%o : memref<1xf32>) -> tensor<1xf32> {
+    %c = loop.index [3] : index
+    loop.parallel (%i) to (1) {
+      %n = arith.addi %i, %c : index
+      %v = loop.read %x[%n] : tensor<8xf32>
+      loop.write %v, %o[%i] : memref<1xf32>
+    }
+  }
+  func.return %y : tensor<1xf32>
+}
+
+// CHECK: func.func private @declared
+func.func private @declared(tensor<8xf32>) -> tensor<8xf32>

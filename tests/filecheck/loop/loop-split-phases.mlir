@@ -130,3 +130,45 @@ func.func @local_from_the_start(%x: tensor<100000xf32>) -> tensor<100000xf32> {
   }
   func.return %y : tensor<100000xf32>
 }
+
+// -----
+
+// A phase may write one buffer twice.
+// CHECK-LABEL: @two_writes_of_a_phase
+// CHECK: %{{.*}} = loop.kernel "pairs" outs({{%[0-9a-z]+}}: memref<2x100000xf32>) -> tensor<2x100000xf32>
+// CHECK: loop.kernel "pairs" outs({{%[0-9a-z]+}}: memref<100000xf32>) -> tensor<100000xf32>
+func.func @two_writes_of_a_phase(%x: tensor<100000xf32>) -> (tensor<2x100000xf32>, tensor<100000xf32>) {
+  %y, %z = loop.kernel "pairs" outs(%o : memref<2x100000xf32>, %p : memref<100000xf32>) -> tensor<2x100000xf32>, tensor<100000xf32> {
+    loop.parallel (%i) to (100000) {
+      %v = loop.read %x[%i] : tensor<100000xf32>
+      loop.write %v, %o[0, %i] : memref<2x100000xf32>
+      loop.write %v, %o[1, %i] : memref<2x100000xf32>
+    }
+    loop.parallel (%i) to (100000) {
+      %v = loop.read %o[1, -%i + 99999] : memref<2x100000xf32>
+      loop.write %v, %p[%i] : memref<100000xf32>
+    }
+  }
+  func.return %y, %z : tensor<2x100000xf32>, tensor<100000xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @no_split_when_a_phase_makes_nothing
+// CHECK-COUNT-1: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @no_split_when_a_phase_makes_nothing(%x: tensor<100000xi64>) -> tensor<100000xi64> {
+  %y = loop.kernel "checked" outs(%o : memref<100000xi64>) -> tensor<100000xi64> {
+    %n = arith.constant 8 : i64
+    loop.parallel (%i) to (100000) {
+      %v = loop.read %x[%i] : tensor<100000xi64>
+      %c = arith.cmpi slt, %v, %n : i64
+      loop.assert %c, %v, "IndexError", "index {} is out of range"
+    }
+    loop.parallel (%i) to (100000) {
+      %v = loop.read %x[%i] : tensor<100000xi64>
+      loop.write %v, %o[%i] : memref<100000xi64>
+    }
+  }
+  func.return %y : tensor<100000xi64>
+}
