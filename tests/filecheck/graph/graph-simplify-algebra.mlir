@@ -171,3 +171,34 @@ func.func @no_change_when_the_layout_differs(%x: tensor<2x4xf32, #stepwell.layou
   %d = graph.relu %c : (tensor<2x4xf32, #stepwell.layout<(2, 4), (1, 2)>>) -> tensor<2x4xf32>
   func.return %b, %d : tensor<2x4xf32>, tensor<2x4xf32>
 }
+
+// CHECK-LABEL: @products_by_the_inverse_of_what_is_normal_in_every_type
+// CHECK: graph.full f32<6.1035156e-05>
+// CHECK-NEXT: graph.mul
+// CHECK: graph.full f32<-6.1035156e-05>
+// CHECK-NEXT: graph.mul
+// CHECK: graph.full f32<16384.0>
+// CHECK-NEXT: graph.mul
+func.func @products_by_the_inverse_of_what_is_normal_in_every_type(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %n0 = graph.full f32<16384.0> : tensor<4xf32>
+  %r0 = graph.div %x, %n0 : tensor<4xf32>
+  %n1 = graph.full f32<-16384.0> : tensor<4xf32>
+  %r1 = graph.div %x, %n1 : tensor<4xf32>
+  %n2 = graph.full f32<6.103515625e-05> : tensor<4xf32>
+  %r2 = graph.div %x, %n2 : tensor<4xf32>
+  func.return %r0, %r1, %r2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// CHECK-LABEL: @no_product_when_the_inverse_or_the_divisor_is_not_normal_in_every_type
+// CHECK: graph.div
+// CHECK: graph.div
+// CHECK: graph.div
+func.func @no_product_when_the_inverse_or_the_divisor_is_not_normal_in_every_type(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %n0 = graph.full f32<32768.0> : tensor<4xf32>
+  %r0 = graph.div %x, %n0 : tensor<4xf32>
+  %n1 = graph.full f32<3.0517578125e-05> : tensor<4xf32>
+  %r1 = graph.div %x, %n1 : tensor<4xf32>
+  %n2 = graph.full f32<0.0> : tensor<4xf32>
+  %r2 = graph.div %x, %n2 : tensor<4xf32>
+  func.return %r0, %r1, %r2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
