@@ -28,6 +28,10 @@ from .grid_nests import GridNests
 from .nests import ops_before
 
 
+ROWS, COLUMNS = range(2)
+"""The axes of a tile."""
+
+
 @dataclass(frozen=True)
 class Place:
     """An index as an expression over one value of a program: `value * width + shift`."""
@@ -72,11 +76,11 @@ class ProductNests(GridNests):
         schedule = plan.schedule
         self.places[nest.indices[plan.row]] = Place(row, schedule.rows)
         self.places[nest.indices[plan.column]] = Place(column, schedule.columns)
-        rows = self.run_along(nest.indices[plan.row], 0, schedule.rows, nest.sizes[plan.row])
+        rows = self.run_along(nest.indices[plan.row], ROWS, schedule.rows, nest.sizes[plan.row])
         width = schedule.columns // schedule.parts
         for position, part in enumerate(self.parts(self.sum(), schedule.parts)):
             self.places[nest.indices[plan.column]] = Place(column, schedule.columns, position * width)
-            columns = self.run_along(nest.indices[plan.column], 1, width, nest.sizes[plan.column])
+            columns = self.run_along(nest.indices[plan.column], COLUMNS, width, nest.sizes[plan.column])
             builder.over(part, (rows.axis, columns.axis))
             with (
                 builder.running(nest.indices[plan.row], rows),
