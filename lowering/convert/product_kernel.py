@@ -27,7 +27,6 @@ from .grid_kernel import GridConverter
 from .grid_nests import GridNests
 from .nests import ops_before
 
-
 ROWS, COLUMNS = range(2)
 """The axes of a tile."""
 
