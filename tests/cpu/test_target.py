@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from xdsl.printer import Printer
 
 from stepwell.backends.cpu import target as cpu_target
 from stepwell.backends.cpu.target import host_target
+from stepwell.backends.native.processor import host
 from stepwell.ir.target import GENERIC, TARGET, Target, TargetAttr, target_of, vector_bits_of
 from stepwell.tests.cpu.kernels import parse_module
 
@@ -26,22 +28,46 @@ def test_the_host_is_described() -> None:
 
 @pytest.mark.parametrize(
     ("features", "expected"),
-    [("+avx,+avx2,+avx512f", (512, 32)), ("+sse2,+avx,-avx512f", (256, 16)), ("+neon", (128, 32)), ("", (128, 16))],
-)
+    [("+avx,+avx2,+avx512f", (512, 32)), ("+sse2,+avx,-avx512f", (256, 16)), ("+neon", (128, 32)), ("+sse2", (128, 16)),
+     ("", (128, 16))],
+)  # fmt: skip
 def test_vectors_follow_from_features(features: str, expected: tuple[int, int]) -> None:
     assert cpu_target._vectors(features.split(",")) == expected
 
 
-def test_cache_sizes_are_those_of_data_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for index, (kind, level, size) in enumerate([("Instruction", 1, "64K"), ("Data", 1, "48K"), ("Unified", 2, "2M")]):
-        entry = tmp_path / f"index{index}"
+def write_caches(folder: Path, *caches: tuple[str, int, str]) -> None:
+    for index, (kind, level, size) in enumerate(caches):
+        entry = folder / f"index{index}"
         entry.mkdir()
         for name, text in (("type", kind), ("level", str(level)), ("size", size)):
             (entry / name).write_text(text + "\n")
+
+
+def test_cache_sizes_are_those_of_data_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_caches(tmp_path, ("Instruction", 1, "64K"), ("Data", 1, "48K"), ("Unified", 2, "2M"))
     monkeypatch.setattr(cpu_target, "_CACHES", tmp_path)
     assert cpu_target._cache_bytes(1, 0) == 48 << 10
     assert cpu_target._cache_bytes(2, 0) == 2 << 20
     assert cpu_target._cache_bytes(3, 7) == 7
+
+
+def test_a_machine_is_what_its_processor_and_files_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_caches(tmp_path, ("Data", 1, "48K"), ("Unified", 2, "2M"), ("Unified", 3, "1G"))
+    monkeypatch.setattr(cpu_target, "_CACHES", tmp_path)
+    monkeypatch.setattr(cpu_target, "host", lambda: replace(host(), name="one", features="+avx512f,+avx512bf16"))
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1, 5} if process == 0 else set(), raising=False)
+    caches = (48 << 10, 2 << 20, 1 << 30)
+    assert host_target.__wrapped__() == Target("one", 512, 32, 3, *caches, rounds_to_bf16=True)
+
+
+def test_sizes_and_cores_that_the_machine_keeps_to_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_target, "_CACHES", tmp_path)
+    monkeypatch.setattr(cpu_target, "host", lambda: replace(host(), name="one", features="+avx"))
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)
+    caches = (GENERIC.l1_bytes, GENERIC.l2_bytes, GENERIC.l3_bytes)
+    for count, cores in ((6, 6), (None, 1)):
+        monkeypatch.setattr("os.cpu_count", lambda count=count: count)
+        assert host_target.__wrapped__() == Target("one", 256, 16, cores, *caches)
 
 
 def test_the_attribute_is_printed_and_parsed() -> None:
