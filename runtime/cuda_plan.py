@@ -73,9 +73,9 @@ class CudaPlanWriter(PlanWriter):
     # -- calls ------------------------------------------------------------------------------------
 
     def stretch(self, op: host.StretchOp) -> None:
-        call = CudaStretchCall.of(op, self.kernels)
+        call = CudaStretchCall.of(op, self.kernels, self.addresses.keys())
         run, profiled, go_on = self.bind_call(call.native.call, call.run_profiled, call.go_on)
-        arguments = "".join(f", {text}" for text in call.argument_texts(self.values))
+        arguments = "".join(f", {text}" for text in call.argument_texts(self.values | self.addresses))
         if call.scratch_bytes != ZERO:
             self.emit(f"scratch_memory = {self._bytes(expr_text(call.scratch_bytes))}")
             self.emit("scratch = scratch_memory.data_ptr()")

@@ -5,7 +5,7 @@ The first argument of a call is the raw stream; addresses and sizes follow as on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -57,12 +57,13 @@ class CudaStretchCall:
     scratch_bytes: Expr
 
     @staticmethod
-    def of(op: host.StretchOp, codes: Mapping[str, CudaCode]) -> CudaStretchCall:
+    def of(op: host.StretchOp, codes: Mapping[str, CudaCode], known: Set[SSAValue] = frozenset()) -> CudaStretchCall:
+        """`known` are the buffers whose addresses the caller passes, not tensors."""
         used = tuple(codes[run.kernel_name] for run in op.runs)
         grids = [code.programs(run) for run, code in zip(op.runs, used, strict=True)]
         needed = [grid * code.kernel.cubin.scratch_bytes for grid, code in zip(grids, used, strict=True)]
         scratch_bytes = reduce(maximum, [size for size in needed if size != ZERO] or [ZERO])
-        slots = _slots(op.runs, grids, _errors(used), scratch_bytes)
+        slots = _slots(op.runs, grids, _errors(used), scratch_bytes, known)
         launches = [_launch(*parts, slots) for parts in zip(op.runs, used, grids, strict=True)]
         return CudaStretchCall(_native(slots, launches, used), tuple(slots.arguments), used, scratch_bytes)
 
@@ -110,9 +111,13 @@ def _raise(code: CudaCode, status: int) -> None:
 
 
 def _slots(
-    runs: Sequence[host.RunOp], grids: Sequence[Expr], errors: Sequence[ErrorSlot], scratch_bytes: Expr
+    runs: Sequence[host.RunOp],
+    grids: Sequence[Expr],
+    errors: Sequence[ErrorSlot],
+    scratch_bytes: Expr,
+    known: Set[SSAValue],
 ) -> Slots:
-    slots = Slots()
+    slots = Slots(known)
     slots.add_symbol(STREAM)
     for run, grid in zip(runs, grids, strict=True):
         for operand in run.operands:
@@ -151,7 +156,7 @@ def _is_kept(value: SSAValue | Expr) -> bool:
 
 def _native(slots: Slots, launches: Sequence[CudaLaunch], codes: Sequence[CudaCode]) -> CudaStretch:
     return CudaStretch(
-        "".join("i" if isinstance(argument, Expr) else "P" for argument in slots.arguments),
+        slots.kinds,
         launches,
         codes[0].kernel.driver.launch_addresses(),
         constants=list(slots.constants),

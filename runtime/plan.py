@@ -77,6 +77,8 @@ class PlanWriter:
         self.min_parallel_elements = min_parallel_elements
         self.names = Names((*symbol_ranges(self.func), "args", "error", "profiling", "_", *reserved))
         self.values: dict[SSAValue, str] = {}
+        self.addresses: dict[SSAValue, str] = {}
+        """The variables of addresses that were asked for, since asking a tensor takes longer than passing a number."""
         self.as_eager: set[SSAValue] = set()
         self.globals: dict[str, Any] = {}
         self.bound: dict[Any, str] = {}
@@ -222,8 +224,11 @@ class PlanWriter:
 
     def separate(self, op: host.SeparateOp) -> None:
         results = [self.define(value, "argument") for value in op.results]
+        asked = (*op.results, *op.written)
+        self.addresses.update({value: self.names.take(f"{self.values[value]}_at", "address") for value in asked})
+        found = list_text([*results, *(self.addresses[value] for value in asked)])
         lists = ", ".join(text for values in (op.sources, op.written) for text in self._with_spans(values))
-        self.emit(f"{list_text(results)} = {self.bind('separate', Separator(), op)}({lists})")
+        self.emit(f"{found} = {self.bind('separate', Separator(), op)}({lists})")
 
     def _with_spans(self, values: Sequence[SSAValue]) -> tuple[str, str]:
         """The tensors, and the bytes that each spans."""
@@ -248,10 +253,10 @@ class PlanWriter:
     # -- calls ------------------------------------------------------------------------------------
 
     def stretch(self, op: host.StretchOp) -> None:
-        call = StretchCall.of(op, self.codes, self.min_parallel_elements)
+        call = StretchCall.of(op, self.codes, self.min_parallel_elements, self.addresses.keys())
         self.stretches.append(call)
         run, profiled = self.bind_call(call.native.call, call.run_profiled)
-        arguments = "".join(f", {text}" for text in call.argument_texts(self.values))
+        arguments = "".join(f", {text}" for text in call.argument_texts(self.values | self.addresses))
         for first, last in call.parts:
             text = f"({profiled} if profiling else {run})({first}, {last}{arguments})"
             failing = call.failing(first, last)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
@@ -50,6 +50,8 @@ class KernelCode:
 class Slots:
     """The slots of one stretch under construction."""
 
+    known: Set[SSAValue] = frozenset()
+    """The buffers of which addresses are passed, not tensors."""
     arguments: dict[SSAValue | Expr, int] = field(default_factory=dict)
     constants: dict[int, int] = field(default_factory=dict)
     sums: dict[tuple[SSAValue | Expr, SSAValue | Expr], int] = field(default_factory=dict)
@@ -63,6 +65,11 @@ class Slots:
             self.sums.setdefault((base, offset), len(self.sums))
         else:
             self.arguments.setdefault(value, len(self.arguments))
+
+    @property
+    def kinds(self) -> str:
+        """What is passed: P for a tensor, i for a number."""
+        return "".join("i" if isinstance(one, Expr) or one in self.known else "P" for one in self.arguments)
 
     def add_symbol(self, expr: Expr) -> None:
         if expr.is_constant:
@@ -89,8 +96,14 @@ class StretchCall:
     codes: tuple[KernelCode, ...]
 
     @staticmethod
-    def of(op: host.StretchOp, codes: Mapping[str, KernelCode], min_parallel_elements: int) -> StretchCall:
-        slots = Slots()
+    def of(
+        op: host.StretchOp,
+        codes: Mapping[str, KernelCode],
+        min_parallel_elements: int,
+        known: Set[SSAValue] = frozenset(),
+    ) -> StretchCall:
+        """`known` are the buffers whose addresses the caller passes, not tensors."""
+        slots = Slots(known)
         for run in op.runs:
             for operand in run.operands:
                 slots.add_operand(operand)
@@ -151,9 +164,8 @@ def _is_small(run: host.RunOp, min_parallel_elements: int) -> bool:
 
 
 def _native(slots: Slots, launches: Sequence[Launch], runs: Sequence[host.RunOp], owners: Sequence[Code]) -> Stretch:
-    kinds = "".join("i" if isinstance(argument, Expr) else "P" for argument in slots.arguments)
     return Stretch(
-        kinds,
+        slots.kinds,
         launches,
         constants=list(slots.constants),
         derived=[(slots.of(base), slots.of(offset)) for base, offset in slots.sums],
@@ -178,25 +190,27 @@ class Separator:
 
     def __call__(
         self, sources: Sequence[Tensor], sizes: Sequence[int], written: Sequence[Tensor], written_sizes: Sequence[int]
-    ) -> Sequence[Tensor]:
-        """The source tensors, those that overlap a written one in memory as copies; sizes are the bytes each spans."""
+    ) -> tuple[Tensor | int, ...]:
+        """The source tensors, those that overlap a written one in memory as copies, and the addresses of these and of
+        the written ones; sizes are the bytes each spans."""
         tensors, apart = [*sources, *written], self._apart
         # Sizes that a plan knows are one object in all calls.
         known = apart[2] if apart is not None and apart[0] is sizes and apart[1] is written_sizes else None
         if known is not None and known.hold(tensors):
-            return sources
+            return (*sources, *known.addresses)
         addresses = addresses_of(tensors)
         if known is not None and known.addresses == addresses:
-            return sources
+            return (*sources, *addresses)
         places, written_places = tuple(addresses[: len(sources)]), tuple(addresses[len(sources) :])
         overlapping = _overlapping(places, tuple(sizes), written_places, tuple(written_sizes))
         if not overlapping:
             self._apart = sizes, written_sizes, Places(addresses)
-            return sources
+            return (*sources, *addresses)
         found = list(sources)
         for position in overlapping:
             found[position] = found[position].clone()
-        return found
+            addresses[position] = found[position].data_ptr()
+        return (*found, *addresses)
 
 
 @lru_cache(maxsize=256)

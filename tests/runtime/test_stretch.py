@@ -21,7 +21,10 @@ def test_exactly_what_overlaps_is_copied(sources: list[tuple[int, int]], written
     tensors = [memory[start : start + length] for start, length in sources]
     others = [memory[start : start + length] for start, length in written]
     found = Separator()(tensors, [4 * n for _, n in sources], others, [4 * n for _, n in written])
-    for result, tensor, (start, length) in zip(found, tensors, sources, strict=True):
+    results, places = found[: len(tensors)], found[len(tensors) :]
+    assert [*places] == [value.data_ptr() for value in (*results, *others)]  # type: ignore[union-attr]
+    for result, tensor, (start, length) in zip(results, tensors, sources, strict=True):
+        assert isinstance(result, Tensor)
         own = set(range(start, start + length))
         shared = any(own & set(range(first, first + n)) for first, n in written)
         assert torch.equal(result, tensor)
@@ -55,7 +58,9 @@ def test_what_lies_where_it_lay_is_not_compared_anew(looked: list[int]) -> None:
 
     def call(start: int, sizes: tuple[int, ...] = sizes) -> bool:
         """Whether the source was copied."""
-        (found,) = separate([memory[start : start + 4]], sizes, [memory[8:12]], (16,))
+        found, *places = separate([memory[start : start + 4]], sizes, [memory[8:12]], (16,))
+        assert isinstance(found, Tensor)
+        assert places == [found.data_ptr(), memory[8:].data_ptr()]
         return found.data_ptr() != memory[start:].data_ptr()
 
     assert [call(0), call(0), call(4), call(6), call(6), call(0)] == [False, False, False, True, True, False]
