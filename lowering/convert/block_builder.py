@@ -158,6 +158,8 @@ class BlockBuilder:
         """The value as a block of that width; blocks and `None` leave it as it is."""
         if width is None or isinstance(value.type, VectorType):
             return value
+        if isinstance(value.type, IndexType):  # as a block, indices are i64
+            value = self.add(arith.IndexCastOp.create(operands=[value], result_types=[i64]))
         return self.add(tile.BroadcastOp.make(value, [width]))
 
     def aligned(self, values: Sequence[SSAValue]) -> list[SSAValue]:
@@ -169,7 +171,12 @@ class BlockBuilder:
         """The lane index as a block of i64."""
         assert self.lane is not None
         base = self.add(arith.IndexCastOp.create(operands=[self.lane.base], result_types=[i64]))
-        return self.binary(arith.AddiOp, base, self.add(tile.IotaOp.make([self.lane.width])))
+        return self.binary(arith.AddiOp, base, self.steps())
+
+    def steps(self) -> SSAValue:
+        """The numbers of the lanes, from 0 on."""
+        assert self.lane is not None
+        return self.add(tile.IotaOp.make([self.lane.width]))
 
     def binary(self, op_class: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """`op_class(lhs, rhs)` on scalars or blocks; the result has the operands' type."""
@@ -183,13 +190,17 @@ class BlockBuilder:
         condition, lhs, rhs = self.aligned([condition, lhs, rhs])
         return self.add(tile.SelectOp.make(condition, lhs, rhs))
 
+    def operand(self, value: SSAValue) -> SSAValue:
+        """What a value has become; for the index that runs along lanes, the index of each."""
+        return self.lane_numbers() if self.is_lane(value) else self.values[value]
+
     # -- index expressions -----------------------------------------------------------------------
 
     def is_lane(self, index: SSAValue) -> bool:
         return self.lane is not None and index is self.lane.index
 
     def _is_block(self, index: SSAValue) -> bool:
-        return not self.is_lane(index) and isinstance(self.values[index].type, VectorType)
+        return isinstance(self.values[index].type, VectorType)
 
     def address(self, indices: Sequence[SSAValue], offset: Expr) -> Address:
         """The offset over loop indices as one over tile indices, with its stride along lanes."""
@@ -205,27 +216,22 @@ class BlockBuilder:
 
     def evaluate(self, indices: Sequence[SSAValue], expr: Expr) -> SSAValue:
         """The value of an index expression as i64: a block where it varies along lanes, else a scalar."""
-        varying = {
-            position
-            for position, index in enumerate(indices)
-            if self.is_lane(index) or isinstance(self.values[index].type, VectorType)
-        }
+        varying = {position for position, index in enumerate(indices) if self.is_lane(index) or self._is_block(index)}
         if not varying & expr.dims:
             return self.add(tile.IndexOp.make([self.values[index] for index in indices], expr))
-        lane = next((position for position in varying if self.is_lane(indices[position])), None)
-        if lane is not None and varying == {lane}:
-            linear = self._evaluate_linear([self.values[index] for index in indices], expr, lane)
+        first, *others = varying
+        if not others and self.is_lane(indices[first]):
+            linear = self._evaluate_linear([self.values[index] for index in indices], expr, first)
             if linear is not None:
                 return linear
         return self._evaluate_terms(indices, expr, varying)
 
     def _evaluate_linear(self, values: Sequence[SSAValue], expr: Expr, lane: int) -> SSAValue | None:
         """`base + iota * stride` where the lane occurs linearly."""
-        assert self.lane is not None
         stride = expr.coefficient(lane)
         if stride is None or stride.dims:
             return None
-        steps = self.add(tile.IotaOp.make([self.lane.width]))
+        steps = self.steps()
         if stride != ONE:
             steps = self.binary(arith.MuliOp, steps, self.add(tile.IndexOp.make((), stride)))
         return self.binary(arith.AddiOp, self.add(tile.IndexOp.make(values, expr)), steps)
@@ -257,9 +263,7 @@ class BlockBuilder:
     def _evaluate_atom(self, indices: Sequence[SSAValue], atom: Atom, varying: set[int]) -> SSAValue:
         if atom.kind == "dim":
             index = indices[atom.name]
-            if self.is_lane(index):
-                return self.lane_numbers()
-            value = self.values[index]
+            value = self.operand(index)
             return value if isinstance(value.type, VectorType) else self.evaluate(indices, dim(atom.name))
         if atom.kind == "symbol":
             return self.add(tile.IndexOp.make((), Expr((((atom,), 1),)), self.number_type))
@@ -295,9 +299,9 @@ class BlockBuilder:
         self.values[SSAValue.get(op)] = self.add(tile.ConvertOp.make(kind, value, SSAValue.get(op).type))
 
     def _clone(self, op: Operation) -> None:
-        operands = self.aligned([self.values[operand] for operand in op.operands])
+        operands = self.aligned([self.operand(operand) for operand in op.operands])
         shape = next((shape_of(operand.type) for operand in operands if shape_of(operand.type)), ())
-        types = [block_type(result.type, shape) for result in op.results]
+        types = [block_type(i64 if shape and result.type == INDEX else result.type, shape) for result in op.results]
         new = type(op).create(operands=operands, result_types=types, properties=op.properties, attributes=op.attributes)
         self.append(new)
         for old, fresh in zip(op.results, new.results, strict=True):
@@ -310,10 +314,10 @@ class BlockBuilder:
         offset = linearize(exprs, buffer.strides) + start
         merged, access = canonical_access([*indices, *buffer.start_indices], [offset])
         address = self.address(merged, access.result)
-        if buffer.lane_stride == ZERO or self.lane is None:
+        if buffer.lane_stride == ZERO:
             return buffer, address
         if address.offsets is not None:
-            offsets = self.binary(arith.AddiOp, address.offsets, self.add(tile.IotaOp.make([self.lane.width])))
+            offsets = self.binary(arith.AddiOp, address.offsets, self.steps())
             return buffer, Address((), ZERO, None, offsets)
         assert address.lane_stride is not None
         return buffer, Address(address.indices, address.offset, address.lane_stride + buffer.lane_stride)
@@ -329,12 +333,9 @@ class BlockBuilder:
         self, buffer: SSAValue, address: Address, guard: SSAValue | None = None, other: SSAValue | None = None
     ) -> SSAValue:
         """A load at the address: a scalar where nothing of it varies along lanes."""
-        if address.offsets is not None and isinstance(address.offsets.type, VectorType):
+        if address.offsets is not None:
             mask = self._masked(guard)
             return self.add(tile.GatherOp.make(buffer, address.offsets, mask, self.broadcast_optional(other)))
-        if address.offsets is not None:
-            index = self.add(arith.IndexCastOp.create(operands=[address.offsets], result_types=[INDEX]))
-            address = Address([index], dim(0), ZERO)
         blocks = [isinstance(value.type, VectorType) for value in (guard, other) if value is not None]
         if address.lane_stride == ZERO and not any(blocks):
             return self.add(tile.LoadOp.make(buffer, address.indices, address.offset, (), (), guard, other))
@@ -356,7 +357,8 @@ class BlockBuilder:
         """Fetches what the stream's access comes to, where that is a block of neighbours."""
         target = stream.access.operands[1 if stream.writes else 0]
         buffer, address = self.locate(target, stream.indices, stream.access.map.results)
-        if self.lane is not None and address.lane_stride == ONE:
+        if address.lane_stride == ONE:
+            assert self.lane is not None
             offset = address.offset + stream.ahead
             lanes, mask = self.lane.width, self.mask
             self.append(
@@ -370,9 +372,9 @@ class BlockBuilder:
 
     def _masked(self, guard: SSAValue | None) -> SSAValue | None:
         """The guard and the lane mask together."""
-        if guard is None or self.lane is None:
-            return guard if self.lane is None else self.mask
-        guard = self.broadcast(guard, self.lane.width)
+        if guard is None:
+            return self.mask
+        guard = self.broadcast(guard, self.width)
         return guard if self.mask is None else self.binary(arith.AndIOp, guard, self.mask)
 
     def _write(self, op: loop.WriteOp) -> None:
@@ -382,13 +384,10 @@ class BlockBuilder:
 
     def store(self, value: SSAValue, buffer: SSAValue, address: Address, combiner: str | None = None) -> None:
         """A store at the address, one per lane where address or a combined value vary along lanes."""
-        if address.offsets is not None and not isinstance(address.offsets.type, VectorType):
-            index = self.add(arith.IndexCastOp.create(operands=[address.offsets], result_types=[INDEX]))
-            address = Address([index], dim(0), ZERO)
-        same_place = address.offsets is None and address.lane_stride == ZERO
+        same_place = address.lane_stride == ZERO
         if same_place and self.lane is not None and combiner is not None:
             address = Address((), ZERO, None, self._repeated(address))
-        elif same_place and self.lane is not None and isinstance(value.type, VectorType):
+        elif same_place and isinstance(value.type, VectorType):
             raise LoweringError("loop.write", expected="a place for each lane", got="one place for all lanes")
         if address.offsets is not None:
             value = self.broadcast(value, self.width)
@@ -415,20 +414,18 @@ class BlockBuilder:
             self.values[op.result] = self.evaluate(list(op.indices), op.map.result)
 
     def _index_cast(self, op: arith.IndexCastOp) -> None:
-        value = self.values[op.input]
-        if isinstance(value.type, VectorType) or self.is_lane(op.input):
-            value = self.lane_numbers() if self.is_lane(op.input) else value
-        elif value.type != op.result.type:
+        value = self.operand(op.input)
+        if not isinstance(value.type, VectorType) and value.type != op.result.type:
             value = self.add(arith.IndexCastOp.create(operands=[value], result_types=[op.result.type]))
         self.values[op.result] = value  # a block of indices stays a block of i64
 
     def _compare(self, op: arith.CmpfOp | arith.CmpiOp) -> None:
         names = _FLOAT_PREDICATES if isinstance(op, arith.CmpfOp) else _INTEGER_PREDICATES
         predicate = names[op.predicate.value.data]
-        self.values[op.result] = self.compare(predicate, self.values[op.lhs], self.values[op.rhs])
+        self.values[op.result] = self.compare(predicate, self.operand(op.lhs), self.operand(op.rhs))
 
     def _select(self, op: arith.SelectOp) -> None:
-        self.values[op.result] = self.select(*(self.values[operand] for operand in op.operands))
+        self.values[op.result] = self.select(*(self.operand(operand) for operand in op.operands))
 
     def _constant(self, op: arith.ConstantOp) -> None:
         self.values[op.result] = self.add(

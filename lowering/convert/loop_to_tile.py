@@ -1,6 +1,7 @@
 """`convert-loop-to-tile`: gives every `loop.kernel` a schedule and makes it a `tile.kernel` that the host launches.
 
-`lowering.schedule` decides, this pass carries out. Kernels of equal structure become one tile kernel.
+`lowering.schedule` decides, this pass carries out. Kernels of equal structure become one tile kernel. Nests have at
+least one dim, as `loop-simplify` leaves them.
 """
 
 from __future__ import annotations
@@ -194,10 +195,10 @@ def convert(kernel: loop.KernelOp, name: str, target: Target) -> Converted:
 def grid_converter(kernel: loop.KernelOp, name: str, target: Target) -> GridConverter:
     """What makes the kernel for a GPU: a product that has been given a schedule is one of its own kind."""
     given = kernel.attributes.get(PRODUCT)
-    contraction = contraction_of(kernel) if isinstance(given, ProductAttr) else None
-    if contraction is None or not isinstance(given, ProductAttr):
-        return GridConverter(kernel, name, target)
-    return ProductConverter(kernel, name, target, contraction, given.data)
+    contraction = contraction_of(kernel)
+    if isinstance(given, ProductAttr) and contraction is not None:
+        return ProductConverter(kernel, name, target, contraction, given.data)
+    return GridConverter(kernel, name, target)
 
 
 class ConvertLoopToTile(ModulePass):

@@ -88,7 +88,7 @@ class NestEmitter:
             self.builder.prefetch(stream)
 
     def values(self, operands: Sequence[SSAValue]) -> list[SSAValue]:
-        return [self.builder.values[operand] for operand in operands]
+        return [self.builder.operand(operand) for operand in operands]
 
     # -- loops -----------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class NestEmitter:
         ]
 
     def lane_position(self, nest: loop.NestOp) -> int | None:
-        if self.builder.lane is not None or not nest.rank or not is_leaf(nest) or isinstance(nest, loop.ForOp):
+        if self.builder.lane is not None or not is_leaf(nest) or isinstance(nest, loop.ForOp):
             return None
         position = leaf_lane(nest, self.model)
         return None if nest.sizes[position] == ONE else position
@@ -231,8 +231,7 @@ class NestEmitter:
     def _masked(self, values: Sequence[SSAValue], identities: Sequence[SSAValue]) -> list[SSAValue]:
         """Lanes beyond the end contribute the identity."""
         mask = self.builder.mask
-        if mask is None:
-            return list(values)
+        assert mask is not None
         pairs = zip(values, identities, strict=True)
         return [self.builder.select(mask, value, identity) for value, identity in pairs]
 

@@ -59,7 +59,7 @@ def machine_lanes(model: KernelModel, vector_bits: int) -> int:
     widest, most = ELEMENT_BYTES
     for access in model.accesses:
         nest = access.op.parent_op()
-        if isinstance(nest, loop.NestOp) and nest.rank and is_leaf(nest) and access.stride(nest.indices[-1]) != ZERO:
+        if isinstance(nest, loop.NestOp) and is_leaf(nest) and access.stride(nest.indices[-1]) != ZERO:
             widest = max(widest, min(access.bytes, most))
     return vector_bits // (BYTE * widest)
 

@@ -105,7 +105,10 @@ class ParallelPlan:
 
     @property
     def lane_chunks(self) -> Expr:
-        return ONE if self.chunk is None or self.lane is None else ceildiv(self.nest.sizes[self.lane], self.chunk)
+        if self.chunk is None:
+            return ONE
+        assert self.lane is not None
+        return ceildiv(self.nest.sizes[self.lane], self.chunk)
 
     @property
     def grid(self) -> Expr:
@@ -114,14 +117,17 @@ class ParallelPlan:
     def leaves(self, find: LeafFinder) -> Iterator[Leaf]:
         """Its innermost nests. Tiles are gone through row by row, and followed by those in the next rows."""
         nest = self.nest
-        lane = None if self.lane is None else find.loop(nest.indices[self.lane], nest.sizes[self.lane], self.width)
         rows = [find.loop(nest.indices[k], nest.sizes[k]) for k in (*self.inner[::-1], *self.prefix[::-1])]
-        if self.crossed is not None and lane is not None:
+        if self.lane is None:
+            yield from find.leaves(nest.block, rows, None)
+            return
+        lane = find.loop(nest.indices[self.lane], nest.sizes[self.lane], self.width)
+        if self.crossed is not None:
             index, size = nest.indices[self.crossed], nest.sizes[self.crossed]
             rows = [Loop(index, 1, self.tile[0]), find.loop(index, size, self.tile[0]), *rows]
             lane = replace(lane, trips=min(lane.trips, self.tile[1] // self.width))
-        outer = rows if lane is None else [lane, *rows]
-        if is_leaf(nest) and lane is not None:
+        outer = [lane, *rows]
+        if is_leaf(nest):
             yield find.leaf(nest, lane, own=outer, outer=())
         else:
             yield from find.leaves(nest.block, outer, lane)
@@ -148,10 +154,10 @@ class SplitPlan:
 
     def leaves(self, find: LeafFinder) -> Iterator[Leaf]:
         """The reduction, by blocks of rows where lanes run outside of it."""
-        outer = [] if self.nest is None else find.loops(self.nest, None)
-        if self.lane is None or self.nest is None:
-            yield from find.leaves(self.block, outer, None)
+        if self.lane is None:
+            yield from find.leaves(self.block, [] if self.nest is None else find.loops(self.nest, None), None)
             return
+        assert self.nest is not None
         lane = find.loop(self.nest.indices[self.lane], self.nest.sizes[self.lane], self.width)
         rows = Loop(self.reduction.indices[self.position], 1, ROW_BLOCK)
         yield find.leaf(self.reduction, lane, own=[rows], outer=[lane])
@@ -271,13 +277,12 @@ class Planner:
     def parallel(self, nest: loop.ParallelOp, lane: int | None) -> ParallelPlan:
         free = self.independent_dims(nest)
         outer = [k for k in range(nest.rank) if k != lane]
-        crossed = self.crossed(nest, lane)
+        crossed, packed = (None, ()) if lane is None else self.crossed(nest, lane)
         prefix = self.prefix([k for k in outer if k in free and k != crossed], nest)
         points = self.hints.volume([nest.sizes[k] for k in prefix])
         least = -(-PROGRAM_WORK * points // self.model.work)
         width = self.outer_width(nest, lane)
         chunk = self.chunk(nest, lane, width, points) if lane in free and points < ENOUGH_PROGRAMS * least else None
-        packed = () if lane is None or crossed is None else self.packed(nest, lane, crossed)
         if chunk is not None and crossed is not None:
             unit = PACKED_TILE[1] if packed else GATHERED_TILE[1]
             chunk = -(-chunk // unit) * unit
@@ -311,17 +316,15 @@ class Planner:
             and all(isinstance(index, BlockArgument) for index in access.indices)
         )
 
-    def crossed(self, nest: loop.ParallelOp, lane: int | None) -> int | None:
-        """A dim along which some tensor is contiguous that the lanes walk in strides."""
-        if lane is None:
-            return None
+    def crossed(self, nest: loop.ParallelOp, lane: int) -> tuple[int | None, tuple[Access, ...]]:
+        """A dim along which some tensor is contiguous that the lanes walk in strides, and the reads to be packed."""
         for access in self.model.accesses:
             if access.stride(nest.indices[lane]) in (ZERO, ONE):
                 continue
             for k, index in enumerate(nest.indices):
                 if access.stride(index) == ONE and self.hints.size(nest.sizes[k]) >= self.lanes:
-                    return k
-        return None
+                    return k, self.packed(nest, lane, k)
+        return None, ()
 
     def prefix(self, dims: Sequence[int], nest: loop.ParallelOp) -> list[int]:
         """The leading dims that together have enough points."""

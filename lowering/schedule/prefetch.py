@@ -183,7 +183,7 @@ class LeafFinder:
                 yield from self.leaves(nest.block, [*self.loops(nest, None), *outer], lane)
             elif lane is not None:
                 yield self.leaf(nest, lane, own=self.loops(nest, None), outer=outer)
-            elif nest.rank and not isinstance(nest, loop.ForOp):
+            elif not isinstance(nest, loop.ForOp):
                 position = leaf_lane(nest, self.model)
                 own = self.loops(nest, position)
                 yield self.leaf(nest, own[nest.rank - 1 - position], own=own, outer=outer)

@@ -149,6 +149,26 @@ def transposed_sum(b: Builder) -> Results:
     return [b.add(graph.AddOp.make(b.input(), b.input(strides=strides)))]
 
 
+def partly_transposed(b: Builder) -> Results:
+    """Tensors whose memory runs the other way, and others that are strided in both, repeated in rows, or as they are
+    read."""
+    sizes, along_rows = b.sizes, len(b.sizes) - 2
+    turned = b.input(strides=[*contiguous_strides(sizes)[:along_rows], as_expr(1), sizes[-2]])
+    apart = b.input(strides=[stride * 2 for stride in contiguous_strides(sizes)])
+    rows = b.spread(b.input(sizes[:-1]), len(sizes) - 1, sizes)
+    total = b.input()
+    for other in (turned, apart, rows):
+        total = b.add(graph.AddOp.make(total, other))
+    return [total]
+
+
+def gathered_transposed(b: Builder) -> Results:
+    """Matrices at computed places whose memory runs the other way."""
+    _, rows, columns = b.sizes
+    table = b.input((as_expr(97), rows, columns), strides=(rows * columns, as_expr(1), rows))
+    return [b.add(graph.IndexOp.make(table, [b.places(b.sizes[:1])], [0]))]
+
+
 def row_sum(b: Builder) -> Results:
     """A vector for every row, and one for every column."""
     row = b.spread(b.input(b.sizes[:-1]), len(b.sizes) - 1, b.sizes)
@@ -211,6 +231,13 @@ def inserted(b: Builder) -> Results:
     x, starts = b.input(), [0] * (len(b.sizes) - 1)
     value = b.input((*b.sizes[:-1], as_expr(3)))
     return [b.add(graph.InsertSliceOp.make(b.add(graph.NegOp.make(x)), value, [*starts, 1]))]
+
+
+def known(b: Builder) -> Results:
+    """A table of numbers, and one computed from it."""
+    table = DataAttr.of(b.element, range(b.sizes[0].constant))
+    x = b.add(graph.ConstantOp.make(table, tensor_type(b.element, b.sizes)))
+    return [b.add(graph.AddOp.make(x, b.number(1, x)))]
 
 
 def called(b: Builder) -> Results:

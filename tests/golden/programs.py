@@ -177,6 +177,8 @@ LAYOUTS = {
     "transposed sum": Row(builds.transposed_sum, (*ROWS, *EDGES, *BOXES)),
     "narrow transposed sum": Row(builds.transposed_sum, SOME_ROWS, (BFLOAT16, FLOAT64)),
     "row sum": Row(builds.row_sum, (*ROWS, *EDGES, *BOXES)),
+    "partly transposed": Row(builds.partly_transposed, ("64x1000", "1000x300", "4x64x300")),
+    "gathered transposed": Row(builds.gathered_transposed, ("4x64x300", "?4x64x64")),
     "strided": Row(builds.strided, (*POINTS[2::4], *SOME_ROWS)),
     "channels last": Row(builds.channels_last, IMAGES),
     "channels": Row(builds.channels, IMAGES),
@@ -187,6 +189,7 @@ LAYOUTS = {
     "parts": Row(builds.parts, (*SOME_ROWS, *BOXES)),
     "called": Row(builds.called, SOME_ROWS[::3], (FLOAT32, BFLOAT16)),
     "inserted": Row(builds.inserted, (*SOME_ROWS, *BOXES)),
+    "known": Row(builds.known, ("1024", "1025"), (INT64,)),
     "pooled": Row(builds.pooled, (*SOME_ROWS, *BOXES)),
 }
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stepwell.backends.triton.target import H100
-from stepwell.lowering.schedule.product_costs import FEW_ROWS, LEAST_SIZE, ProductSize, is_ours
+from stepwell.lowering.schedule.product_costs import (
+    EFFICIENCY,
+    FEW_ROWS,
+    LEAST_SIZE,
+    ROUNDING,
+    ProductSize,
+    candidates,
+    is_ours,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,3 +39,9 @@ def test_products_that_pay(size: ProductSize, ours: bool) -> None:
 
 def test_matrix_units_take_sixteen_rows_and_a_walk_four() -> None:
     assert (LEAST_SIZE, FEW_ROWS) == (16, 4)
+
+
+def test_where_no_schedule_fits_there_is_the_smallest() -> None:
+    small = replace(H100, l1_bytes=1024)
+    (only,) = candidates(ROUNDING, small)
+    assert all(only.needed_bytes(ROUNDING.bytes) <= other.needed_bytes(ROUNDING.bytes) for other in EFFICIENCY)

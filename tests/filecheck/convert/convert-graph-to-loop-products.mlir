@@ -72,3 +72,66 @@ func.func @no_kernel_when_there_is_no_gpu(%x: tensor<512x256xbf16>, %y: tensor<2
   %z = graph.matmul %x, %y : (tensor<512x256xbf16>, tensor<256x1024xbf16>) -> tensor<512x1024xbf16>
   func.return %z : tensor<512x1024xbf16>
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// CHECK-LABEL: @kernel_of_few_rows
+// CHECK: loop.kernel
+func.func @kernel_of_few_rows(%x: tensor<2x4096xbf16>, %y: tensor<4096x4096xbf16, #stepwell.layout<(4096, 4096), (1, 4096)>>) -> tensor<2x4096xbf16> {
+  %z = graph.matmul %x, %y : (tensor<2x4096xbf16>, tensor<4096x4096xbf16, #stepwell.layout<(4096, 4096), (1, 4096)>>) -> tensor<2x4096xbf16>
+  func.return %z : tensor<2x4096xbf16>
+}
+
+// What walks over few rows at a time must know how many they are.
+// CHECK-LABEL: @no_kernel_when_few_rows_may_become_more
+// CHECK: graph.matmul
+func.func @no_kernel_when_few_rows_may_become_more(%s0: index, %x: tensor<?x4096xbf16, #stepwell.layout<(s0, 4096), (4096, 1)>>, %y: tensor<4096x4096xbf16, #stepwell.layout<(4096, 4096), (1, 4096)>>) -> tensor<?x4096xbf16, #stepwell.layout<(s0, 4096), (4096, 1)>> attributes {stepwell.symbols = [#stepwell.symbol<s0, 2, ?, hint 2>]} {
+  %z = graph.matmul %x, %y : (tensor<?x4096xbf16, #stepwell.layout<(s0, 4096), (4096, 1)>>, tensor<4096x4096xbf16, #stepwell.layout<(4096, 4096), (1, 4096)>>) -> tensor<?x4096xbf16, #stepwell.layout<(s0, 4096), (4096, 1)>>
+  func.return %z : tensor<?x4096xbf16, #stepwell.layout<(s0, 4096), (4096, 1)>>
+}
+
+// CHECK-LABEL: @no_kernel_when_there_are_no_columns
+// CHECK: graph.matmul
+func.func @no_kernel_when_there_are_no_columns(%x: tensor<2x4096xbf16>, %y: tensor<4096x0xbf16, #stepwell.layout<(4096, 0), (1, 4096)>>) -> tensor<2x0xbf16> {
+  %z = graph.matmul %x, %y : (tensor<2x4096xbf16>, tensor<4096x0xbf16, #stepwell.layout<(4096, 0), (1, 4096)>>) -> tensor<2x0xbf16>
+  func.return %z : tensor<2x0xbf16>
+}
+
+// CHECK-LABEL: @no_kernel_when_a_factor_is_the_same_in_all_products
+// CHECK: graph.batch_matmul
+func.func @no_kernel_when_a_factor_is_the_same_in_all_products(%x: tensor<8x128x64xbf16, #stepwell.layout<(8, 128, 64), (0, 64, 1)>>, %y: tensor<8x64x256xbf16>) -> tensor<8x128x256xbf16> {
+  %z = graph.batch_matmul %x, %y : (tensor<8x128x64xbf16, #stepwell.layout<(8, 128, 64), (0, 64, 1)>>, tensor<8x64x256xbf16>) -> tensor<8x128x256xbf16>
+  func.return %z : tensor<8x128x256xbf16>
+}
+}
+
+// -----
+
+// All products that can be kernels become some where they are measured, but for those of f32.
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>, stepwell.measure} {
+// CHECK-LABEL: @kernel_to_be_measured
+// CHECK: loop.kernel
+func.func @kernel_to_be_measured(%x: tensor<64x65536xbf16>, %y: tensor<65536x64xbf16>) -> tensor<64x64xbf16> {
+  %z = graph.matmul %x, %y : (tensor<64x65536xbf16>, tensor<65536x64xbf16>) -> tensor<64x64xbf16>
+  func.return %z : tensor<64x64xbf16>
+}
+
+// CHECK-LABEL: @no_kernel_to_be_measured_when_f32_is_large
+// CHECK: graph.matmul
+func.func @no_kernel_to_be_measured_when_f32_is_large(%x: tensor<512x256xf32>, %y: tensor<256x1024xf32>) -> tensor<512x1024xf32> {
+  %z = graph.matmul %x, %y : (tensor<512x256xf32>, tensor<256x1024xf32>) -> tensor<512x1024xf32>
+  func.return %z : tensor<512x1024xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_80", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// CHECK-LABEL: @no_kernel_when_the_gpu_copies_no_boxes
+// CHECK: graph.matmul
+func.func @no_kernel_when_the_gpu_copies_no_boxes(%x: tensor<512x256xbf16>, %y: tensor<256x1024xbf16>) -> tensor<512x1024xbf16> {
+  %z = graph.matmul %x, %y : (tensor<512x256xbf16>, tensor<256x1024xbf16>) -> tensor<512x1024xbf16>
+  func.return %z : tensor<512x1024xbf16>
+}
+}
