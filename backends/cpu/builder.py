@@ -166,8 +166,6 @@ class Builder:
 
     def lane(self, block: Block, piece: str, lane: int | str) -> str:
         """One lane as a scalar."""
-        if not block.lanes:
-            return piece
         return self.value(f"extractelement {block.text} {piece}, i64 {lane}")
 
     def assemble(self, block: Block, scalars: Sequence[str]) -> str:

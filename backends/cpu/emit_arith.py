@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAt
 from xdsl.ir import Operation, SSAValue
 
 from ...ir import tile
-from .blocks import ALWAYS, BOOL, F32, F64, INT32, NARROW_FLOATS, NEVER, Block, Element, constant_text
+from .blocks import ALWAYS, F32, F64, INT32, NARROW_FLOATS, NEVER, Block, Element, constant_text
 from .convert import narrow, widen
 from .emitter import Emitter, OpEmitter, Table, unsupported
 
@@ -65,9 +65,9 @@ def compare(e: Emitter, block: Block, predicate: str, first: str, second: str) -
 
 def both(e: Emitter, block: Block, first: str, second: str) -> str:
     """Bitwise and; a mask constant disappears."""
-    if block.element is BOOL and (first in ALWAYS or second in NEVER):
+    if first in ALWAYS or second in NEVER:
         return second
-    if block.element is BOOL and (second in ALWAYS or first in NEVER):
+    if second in ALWAYS or first in NEVER:
         return first
     return e.value(f"and {block.text} {first}, {second}")
 
@@ -282,7 +282,7 @@ def _emit_tile_compare(e: Emitter, op: tile.CompareOp) -> None:
 def _emit_select(e: Emitter, op: Operation) -> None:
     block = e.block(SSAValue.get(op).type)
     condition, first, second = (e.values[operand] for operand in op.operands)
-    if len(condition) != len(first) or (block.lanes and e.block(op.operands[0].type).lanes == 0):
+    if block.lanes and not e.block(op.operands[0].type).lanes:
         condition = (e.splat(block.piece.mask, condition[0]),) * block.rows
     rows = zip(condition, first, second, strict=True)
     e.values[SSAValue.get(op)] = tuple([choose(e, block, *row) for row in rows])

@@ -160,8 +160,6 @@ def _emit_assert(e: Emitter, op: tile.AssertOp) -> None:
 
 
 def _check(e: Emitter, block: Block, code: int, condition: str, value: str, mask: str) -> None:
-    if condition in ALWAYS:
-        return
     failed = both(e, block.mask, negate_mask(e, block.mask, condition), mask)
     guarded(e, e.any_lane(failed, block.lanes), lambda: _record(e, block, code, failed, value))
 

@@ -36,9 +36,9 @@ Combine = Callable[[Emitter, Block, Group, Group], Group]
 """Combines two groups whose keys have that block's type."""
 
 
-def _single(on_floats: Callable[..., str] | None, on_integers: Callable[..., str]) -> Combine:
+def _single(on_floats: Callable[..., str], on_integers: Callable[..., str]) -> Combine:
     def combine(e: Emitter, block: Block, first: Group, second: Group) -> Group:
-        compute = on_floats if block.element.is_float and on_floats is not None else on_integers
+        compute = on_floats if block.element.is_float else on_integers
         (one,), (other,) = first, second
         return (compute(e, block, one, other),)
 
@@ -81,9 +81,9 @@ COMBINE: dict[str, Combine] = {
     "min": _single(minimum_float, minimum_signed),
     "maxu": _single(maximum_float, maximum_unsigned),
     "minu": _single(minimum_float, minimum_unsigned),
-    "and": _single(None, both),
-    "or": _single(None, either),
-    "xor": _single(None, differ),
+    "and": _single(both, both),
+    "or": _single(either, either),
+    "xor": _single(differ, differ),
     "argmax": _extremal_pair("gt"),
     "argmin": _extremal_pair("lt"),
 }

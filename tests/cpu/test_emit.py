@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 from stepwell.backends.cpu.emit import emit_kernel
 from stepwell.backends.cpu.target import host_target
+from stepwell.backends.cpu.targets import kernel_texts
 from stepwell.ir.errors import BackendError
 from stepwell.ir.locations import file_line
 from stepwell.tests.cpu.kernels import Kernel, parse_kernel
@@ -127,3 +129,30 @@ def test_an_element_type_without_machine_type_is_refused() -> None:
     }""")
     with pytest.raises(BackendError, match="expected an element type that machine code computes with, got f8E4M3FN"):
         emit_kernel(kernel, host_target())
+
+
+def test_a_value_that_fails_an_assertion_is_an_integer() -> None:
+    kernel = parse_kernel("""tile.kernel @k(%c : memref<?xi1>, %o : memref<?xf32>) grid (1) {
+      %good = tile.load %c[0] strides () : memref<?xi1> -> i1
+      %v = tile.load %o[0] strides () : memref<?xf32> -> f32
+      tile.assert %good, %v code 1 : f32
+    }""")
+    with pytest.raises(BackendError, match=r"tile\.assert: expected an integer value, got .* f32"):
+        emit_kernel(kernel, host_target())
+
+
+def test_a_module_without_kernels_has_no_machine_code() -> None:
+    with pytest.raises(BackendError, match=r"target llvm-ir: expected a module with tile.kernel ops, got none; lower"):
+        list(kernel_texts(ModuleOp([]), "llvm-ir"))
+
+
+def test_no_source_line_is_noted_where_none_is_known() -> None:
+    kernel = parse_kernel("""tile.kernel @k(%o : memref<?xf32>) grid (1) {
+      %v = tile.load %o[0] strides () : memref<?xf32> -> f32
+      %w = arith.addf %v, %v : f32
+      tile.store %w, %o[0] strides () : f32, memref<?xf32>
+    }""")
+    first, _, _ = kernel.block.ops
+    first.location = file_line("model.py", 12)
+    lines = emit_kernel(kernel, host_target()).splitlines()
+    assert [line.strip() for line in lines if "model.py" in line or "None" in line] == ["; model.py:12"]

@@ -140,7 +140,7 @@ def cast(name: str) -> str:
 
 def rearranged(element: str) -> Iterator[str]:
     buffer = f"memref<?x{element}>"
-    for shape in ((16, 16), (8, 16), (16, 8), (4, 32), (1, 8), (8, 1), (3, 5)):
+    for shape in ((16, 16), (8, 16), (16, 8), (4, 32), (1, 8), (8, 1), (3, 5), (3, 4), (4, 3)):
         turned = shape[::-1]
         yield f"""
     tile.kernel @turned(%x : {buffer}, %o : {buffer}) grid (1) {{
@@ -173,6 +173,55 @@ def constants(element: str) -> Iterator[str]:
     }}"""
 
 
+def divided(element: str) -> Iterator[str]:
+    """By a vector in each row, and by numbers that are known."""
+    buffer = f"memref<?x{element}>"
+    for shape in ((), (16,), (4, 16)):
+        for name in ("divsi", "remsi", "divui", "floordivsi") if element in INTEGERS else ():
+            for number in (0, -1, 3):
+                constant = f"{number} : {{r}}" if shape == () else f"dense<{number}> : {{r}}"
+                text = f"%c = arith.constant {constant}\n%r = arith.{name} %0, %c : {{0}}"
+                yield elementwise_kernel(text, (element,), element, shape)
+    division = "divsi" if element in INTEGERS else "divf"
+    yield f"""
+    tile.kernel @by_a_row(%x : {buffer}, %y : {buffer}, %o : {buffer}) grid (1) {{
+      %v = tile.load %x[0] strides (16, 1) : {buffer} -> {block(element, (4, 16))}
+      %w = tile.load %y[0] strides (1) : {buffer} -> {block(element, (16,))}
+      %b = tile.broadcast %w dims [1] : {block(element, (16,))} -> {block(element, (4, 16))}
+      %q = arith.{division} %v, %b : {block(element, (4, 16))}
+      tile.store %q, %o[0] strides (16, 1) : {block(element, (4, 16))}, {buffer}
+    }}"""
+
+
+def chosen(element: str) -> Iterator[str]:
+    """By conditions that are known, and by one condition for several lanes or rows."""
+    buffer = f"memref<?x{element}>"
+    for shape in ((), (16,), (4, 16)):
+        type_, mask, strides = block(element, shape), block("i1", shape), row_major(shape)
+        constants = [f"dense<{word}> : {mask}" if shape else word for word in ("true", "false")]
+        for condition in (*(f"arith.constant {constant}" for constant in constants), None):
+            chosen_by = mask if condition else "i1"
+            yield f"""
+    tile.kernel @chosen(%m : memref<?xi1>, %x : {buffer}, %o : {buffer}) grid (1) {{
+      %c = {condition or "tile.load %m[0] strides () : memref<?xi1> -> i1"}
+      %v = tile.load %x[0] strides ({strides}) : {buffer} -> {type_}
+      %w = tile.load %x[100] strides ({strides}) : {buffer} -> {type_}
+      %r = tile.select %c, %v, %w : {chosen_by}, {type_}
+      tile.store %r, %o[0] strides ({strides}) : {type_}, {buffer}
+    }}"""
+
+
+def masks(element: str) -> Iterator[str]:
+    """Known conditions as lanes that become rows."""
+    for word in ("true", "false"):
+        yield f"""
+    tile.kernel @masks(%o : memref<?x{element}>) grid (1) {{
+      %c = arith.constant dense<{word}> : {block(element, (4,))}
+      %w = tile.broadcast %c dims [0] : {block(element, (4,))} -> {block(element, (4, 16))}
+      tile.store %w, %o[0] strides (16, 1) : {block(element, (4, 16))}, memref<?x{element}>
+    }}"""
+
+
 def numbered(texts: Iterator[str]) -> str:
     """Kernels of one module, which differ in name."""
     return "\n".join(text.replace("tile.kernel @", f"tile.kernel @k{k}_", 1) for k, text in enumerate(texts))
@@ -186,5 +235,8 @@ KERNELS: dict[str, tuple[Texts, tuple[str, ...]]] = {
     "casts": (casts, ELEMENTS),
     "constants": (constants, (*FLOATS, *INTEGERS)),
     "rearranged": (rearranged, ("f32", "i1", "bf16", "f64", "i8")),
+    "divided": (divided, ("f32", "bf16", *INTEGERS)),
+    "chosen": (chosen, ("f32", "i8", "i1")),
+    "masks": (masks, ("i1",)),
 }
 """Kind → its kernels and the elements that they take."""
