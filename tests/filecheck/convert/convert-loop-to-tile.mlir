@@ -323,3 +323,21 @@ func.func @index_of_lanes_alone(%x: tensor<50000xf32>) -> tensor<100000xf32> {
 // CHECK: [[HALF:%\w+]] = arith.floordivsi
 // CHECK-NEXT: tile.gather {{%\w+}}[[[HALF]]]
 }
+
+// -----
+
+module {
+// A symbol of which nothing is said may be any size.
+// CHECK-LABEL: @a_symbol_without_range
+func.func @a_symbol_without_range(%s0: index, %x: tensor<?xf32, #stepwell.layout<(s0), (1)>>) -> tensor<?xf32, #stepwell.layout<(s0), (1)>> {
+  %y = loop.kernel "neg" outs(%o : memref<?xf32>) -> tensor<?xf32, #stepwell.layout<(s0), (1)>> {
+    loop.parallel (%i) to (s0) {
+      %v = loop.read %x[%i] : tensor<?xf32, #stepwell.layout<(s0), (1)>>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<?xf32>
+    }
+  }
+  func.return %y : tensor<?xf32, #stepwell.layout<(s0), (1)>>
+}
+// CHECK: tile.kernel @neg_0({{.*}}) {{.*}} attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]}
+}
