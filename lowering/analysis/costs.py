@@ -68,10 +68,10 @@ CHEAP_MATH: tuple[type[Operation], ...] = (
 
 
 def is_expensive(op: Operation) -> bool:
-    """Whether computing the op twice costs more than a load: transcendentals, divisions, gathers, nests."""
+    """Whether computing the scalar twice costs more than a load: transcendentals, divisions, gathers."""
     if isinstance(op, loop.ReadOp):
         return any(extent_of(index) is None for index in index_operands(op))
-    if isinstance(op, EXPENSIVE) or op.regions:
+    if isinstance(op, EXPENSIVE):
         return True
     return op.dialect_name() == "math" and not isinstance(op, CHEAP_MATH)
 

@@ -43,7 +43,7 @@ class Parting:
         Does not fire, and says so, where the sum is used unrounded, where the library takes no such factors, or where
         rows and columns have more than one dim besides that of a batch.
         """
-        rounded = rounded_sum(self.contraction.reduction)
+        rounded = rounded_sum(self.contraction)
         factors = self.factors()
         if rounded is None or factors is None:
             return False
@@ -105,25 +105,28 @@ class Parting:
         return only(self.kernel.results) if ours == theirs else None
 
 
-def rounded_sum(reduction: loop.ReduceOp) -> tuple[SSAValue, SSAValue | None] | None:
+def rounded_sum(contraction: Contraction) -> tuple[SSAValue, SSAValue | None] | None:
     """What a sum of products is rounded to, and the bias that is added before."""
-    total, bias = SSAValue.get(reduction), None
+    total, bias = SSAValue.get(contraction.reduction), None
     user = only_user(total)
     if isinstance(user, arith.AddfOp):
-        bias = added_row(user.rhs if user.lhs is total else user.lhs)
+        bias = added_row(user.rhs if user.lhs is total else user.lhs, contraction)
         if bias is None:
             return None
         user = only_user(user.result)
-    narrow = reduction.yielded.values[0].owner.operands[0].owner.operands[0].type  # type: ignore[union-attr]
+    narrow = contraction.lhs.result.type
     return (user.result, bias) if isinstance(user, arith.TruncFOp) and user.result.type == narrow else None
 
 
-def added_row(value: SSAValue) -> SSAValue | None:
-    """The tensor of one dim of which a value is an element."""
+def added_row(value: SSAValue, contraction: Contraction) -> SSAValue | None:
+    """The tensor of as many elements as there are columns, of the factors' type, of which a value is its column's."""
     read = value.owner.input.owner if isinstance(value.owner, arith.ExtFOp) else None
-    if not isinstance(read, loop.ReadOp) or [expr.as_dim for expr in read.map.results] != [0]:
+    if not isinstance(read, loop.ReadOp):
         return None
-    return read.source
+    column = contraction.column
+    row = tensor_type(contraction.lhs.result.type, [contraction.extents[column]])
+    found = (read.source.type, read.guard, [*read.indices], read.map.results)
+    return read.source if found == (row, None, [column], (dim(0),)) else None
 
 
 def only_user(value: SSAValue) -> Operation | None:

@@ -149,7 +149,7 @@ class ColumnFuser:
 
     def rows(self, first: Kernel, kernel: Kernel, columns: Columns) -> Rows | None:
         """The rows of a kernel if the columns can be combined as they pass by."""
-        if first is kernel or not self.touches(first, kernel) or not self.is_legal(first, kernel, columns):
+        if first is kernel or not self.touches(first, kernel) or not self.is_legal(first, kernel):
             return None
         rows = rows_of(first, columns, self.fuser.sizes)
         if rows is None or not self.runs_along_columns(rows, columns):
@@ -161,19 +161,14 @@ class ColumnFuser:
         """Whether the kernels have a tensor in common."""
         return any(tensor in first.reads or tensor.owner is first.op for tensor in kernel.reads)
 
-    def is_legal(self, first: Kernel, kernel: Kernel, columns: Columns) -> bool:
-        """Whether the two can be one, small enough; what the second reads of the first must be read row by row, and
-        by others too, since a result that only the second reads had better not be made."""
+    def is_legal(self, first: Kernel, kernel: Kernel) -> bool:
+        """Whether the two can be one, small enough; what the second reads of the first others must use too, since a
+        result that only the second reads had better not be made."""
         if self.order.joined_by_third(first.op, kernel.op):
             return False
         if first.size + kernel.size > costs.MAX_OPS or self.fuser.tensors(first, kernel) > costs.MAX_TENSORS:
             return False
-        body = columns.reduction.block
-        return all(
-            self.fuser.leaves(result, kernel) and all(read.parent is body for read in kernel.reads[result])
-            for result in first.op.results
-            if result in kernel.reads
-        )
+        return all(self.fuser.leaves(result, kernel) for result in first.op.results if result in kernel.reads)
 
     def runs_along_columns(self, rows: Rows, columns: Columns) -> bool:
         """Whether neighbouring columns are neighbours in memory wherever they are read or written."""

@@ -15,7 +15,7 @@ from stepwell.lowering.analysis.contractions import contraction_of
 from stepwell.lowering.analysis.scans import scan_of
 from stepwell.lowering.applications import limited
 from stepwell.lowering.loop.fuse_columns import LoopFuseColumns
-from stepwell.lowering.loop.fuse_nests import refusals
+from stepwell.lowering.loop.fuse_nests import LoopFuseNests, refusals
 from stepwell.lowering.loop.fuse_producers import LoopFuseProducers
 from stepwell.lowering.loop.fuse_siblings import LoopFuseSiblings
 from stepwell.tests.lowering.loop_text import context, function_of, parse
@@ -221,6 +221,38 @@ def test_no_scan_when_the_step_stands_in_a_nest() -> None:
     *_, step, write = [line for line in SCAN.splitlines() if "%next" in line and "yield" not in line]
     text = changed(SCAN, f"{step}\n{write}\n", INSIDE)
     assert scan_of(loop_of(changed(text, "yield %next", "yield %v"))) is None
+
+
+# -- order -------------------------------------------------------------------------------------------
+
+AROUND_A_CALL = """
+func.func private @anything()
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.call @anything() : () -> ()
+  %b = loop.kernel "neg" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[%i] : tensor<8xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %b : tensor<8xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("call", [True, False])
+def test_kernels_stay_on_their_side_of_what_may_do_anything(call: bool) -> None:
+    module = parse(AROUND_A_CALL if call else changed(AROUND_A_CALL, "func.call @anything() : () -> ()", ""))
+    LoopFuseNests().apply(context(), module)
+    assert str(module).count("loop.kernel") == (2 if call else 1)
 
 
 # -- limits of fusion --------------------------------------------------------------------------------

@@ -177,3 +177,178 @@ func.func @no_distribution_when_the_target_is_a_processor(%x: tensor<1x1048576xf
   func.return %y : tensor<1x1048576xf32>
 }
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Which iteration wrote what is read, nobody knows.
+// CHECK-LABEL: @places_that_are_computed
+// CHECK-COUNT-2: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @places_that_are_computed(%x: tensor<8xf32>, %at: tensor<8xi64>) -> tensor<8xf32> {
+  %y = loop.kernel "k" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    %l = loop.local (8) : memref<8xf32>
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %c = loop.read %at[%i] : tensor<8xi64>
+      %p = arith.index_cast %c : i64 to index
+      loop.write %v, %l[%p] : memref<8xf32>
+    }
+    loop.parallel (%j) to (8) {
+      %v = loop.read %l[%j] : memref<8xf32>
+      loop.write %v, %o[%j] : memref<8xf32>
+    }
+  }
+  func.return %y : tensor<8xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Of two rows one was written.
+// CHECK-LABEL: @one_row_of_two
+// CHECK-COUNT-2: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @one_row_of_two(%x: tensor<8xf32>) -> tensor<2x8xf32> {
+  %y = loop.kernel "k" outs(%o : memref<2x8xf32>) -> tensor<2x8xf32> {
+    %l = loop.local (2, 8) : memref<2x8xf32>
+    %none = arith.constant 0.0 : f32
+    %first = arith.constant 0 : i64
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %e = math.exp %v : f32
+      loop.write %e, %l[0, %i] : memref<2x8xf32>
+    }
+    loop.parallel (%m, %j) to (2, 8) {
+      %n = loop.index [%m] : i64
+      %c = arith.cmpi eq, %n, %first : i64
+      %v = loop.read %l[%m, 7 - %j] if %c else %none : memref<2x8xf32>
+      loop.write %v, %o[%m, %j] : memref<2x8xf32>
+    }
+  }
+  func.return %y : tensor<2x8xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// What is added to an initial value cannot be made again without it.
+// CHECK-LABEL: @updates_that_are_read
+// CHECK-COUNT-2: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @updates_that_are_read(%x: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %y, %z = loop.kernel "k" outs(%o : memref<8xf32> = %b, %p : memref<8xf32>) -> tensor<8xf32>, tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      loop.write %v, %o[%i] add : memref<8xf32>
+    }
+    loop.parallel (%j) to (8) {
+      %v = loop.read %o[%j] : memref<8xf32>
+      loop.write %v, %p[%j] : memref<8xf32>
+    }
+  }
+  func.return %y, %z : tensor<8xf32>, tensor<8xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// No nest is around both the writes and the read: the kernel itself is split.
+// CHECK-LABEL: @scalars_that_a_nest_reads
+// CHECK-COUNT-2: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @scalars_that_a_nest_reads(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %y = loop.kernel "k" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    %l = loop.local (2) : memref<2xf32>
+    %a = loop.read %x[3] : tensor<8xf32>
+    %c = loop.read %x[5] : tensor<8xf32>
+    loop.write %a, %l[0] : memref<2xf32>
+    loop.write %c, %l[1] : memref<2xf32>
+    loop.parallel (%i) to (8) {
+      %v = loop.read %l[%i mod 2] : memref<2xf32>
+      loop.write %v, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %y : tensor<8xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Rows of earlier steps are read.
+// CHECK-LABEL: @no_distribution_of_a_sequential_loop
+// CHECK-COUNT-1: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @no_distribution_of_a_sequential_loop(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %y = loop.kernel "k" outs(%o : memref<8x4xf32>) -> tensor<8x4xf32> {
+    %l = loop.local (8, 4) : memref<8x4xf32>
+    %none = arith.constant 0.0 : f32
+    %zero = arith.constant 0 : i64
+    %e = loop.for (%i) to (8) carry (%q = %none : f32) {
+      %n = loop.index [%i] : i64
+      %c = arith.cmpi sgt, %n, %zero : i64
+      loop.parallel (%j) to (4) {
+        %v = loop.read %x[%i, %j] : tensor<8x4xf32>
+        loop.write %v, %l[%i, %j] : memref<8x4xf32>
+      }
+      loop.parallel (%j) to (4) {
+        %v = loop.read %l[%i - 1, %j] if %c else %none : memref<8x4xf32>
+        %w = loop.read %l[%j, 0] if %c else %none : memref<8x4xf32>
+        %t = arith.addf %v, %w : f32
+        loop.write %t, %o[%i, %j] : memref<8x4xf32>
+      }
+      loop.yield %q : f32
+    }
+  }
+  func.return %y : tensor<8x4xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @no_distribution_when_a_scalar_follows
+// CHECK-COUNT-1: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @no_distribution_when_a_scalar_follows(%x: tensor<1x1048576xf32>) -> (tensor<1x1048576xf32>, tensor<f32>) {
+  %y, %z = loop.kernel "k" outs(%o : memref<1x1048576xf32>, %p : memref<f32>) -> tensor<1x1048576xf32>, tensor<f32> {
+    loop.parallel (%i) to (1) {
+      %s = loop.reduce (%j) to (1048576) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<1x1048576xf32>
+        loop.yield %v : f32
+      }
+      loop.parallel (%j) to (1048576) {
+        %v = loop.read %x[%i, %j] : tensor<1x1048576xf32>
+        %d = arith.subf %v, %s : f32
+        loop.write %d, %o[%i, %j] : memref<1x1048576xf32>
+      }
+    }
+    %n = loop.read %x[0, 0] : tensor<1x1048576xf32>
+    loop.write %n, %p[] : memref<f32>
+  }
+  func.return %y, %z : tensor<1x1048576xf32>, tensor<f32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @no_distribution_within_one_phase
+// CHECK-COUNT-1: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @no_distribution_within_one_phase(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %y = loop.kernel "k" outs(%o : memref<8xf32> = %x) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %o[%i] : memref<8xf32>
+      %w = loop.read %x[%i] : tensor<8xf32>
+      loop.write %v, %o[%i] : memref<8xf32>
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %y : tensor<8xf32>
+}
+}

@@ -236,3 +236,227 @@ func.func @no_fusion_when_pairs_are_reduced(%x: tensor<1024x64xf32>) -> (tensor<
   }
   func.return %y, %b : tensor<1024x64xf32>, tensor<64xi64>
 }
+
+// CHECK-LABEL: @no_fusion_when_another_row_is_read
+// CHECK: loop.kernel "rows"
+// CHECK: loop.kernel "sum"
+func.func @no_fusion_when_another_row_is_read(%x: tensor<1024x64xf32>, %z: tensor<1025x64xf32>) -> (tensor<1024x64xf32>, tensor<64xf32>) {
+  %y = loop.kernel "rows" outs(%o : memref<1024x64xf32>) -> tensor<1024x64xf32> {
+    loop.parallel (%i, %j) to (1024, 64) {
+      %v = loop.read %z[%i + 1, %j] : tensor<1025x64xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j] : memref<1024x64xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%k) to (64) {
+      %t = loop.reduce (%r) to (1024) [add] -> f32 {
+        %v = loop.read %z[%r, %k] : tensor<1025x64xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %p[%k] : memref<64xf32>
+    }
+  }
+  func.return %y, %b : tensor<1024x64xf32>, tensor<64xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_columns_read_a_row_behind_their_sum
+// CHECK: loop.kernel "rows"
+// CHECK: loop.kernel "sum"
+func.func @no_fusion_when_columns_read_a_row_behind_their_sum(%x: tensor<1024x64xf32>) -> (tensor<1024x64xf32>, tensor<64xf32>) {
+  %y = loop.kernel "rows" outs(%o : memref<1024x64xf32>) -> tensor<1024x64xf32> {
+    loop.parallel (%i, %j) to (1024, 64) {
+      %v = loop.read %x[%i, %j] : tensor<1024x64xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j] : memref<1024x64xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%k) to (64) {
+      %t = loop.reduce (%r) to (1024) [add] -> f32 {
+        %v = loop.read %y[%r, %k] : tensor<1024x64xf32>
+        loop.yield %v : f32
+      }
+      %u = loop.read %y[0, %k] : tensor<1024x64xf32>
+      %q = arith.addf %t, %u : f32
+      loop.write %q, %p[%k] : memref<64xf32>
+    }
+  }
+  func.return %y, %b : tensor<1024x64xf32>, tensor<64xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_columns_read_what_a_row_leaves
+// CHECK: loop.kernel "rows"
+// CHECK: loop.kernel "sum"
+func.func @no_fusion_when_columns_read_what_a_row_leaves(%x: tensor<1024x64xf32>) -> (tensor<1024x64xf32>, tensor<1024xf32>, tensor<64xf32>) {
+  %y, %m = loop.kernel "rows" outs(%o : memref<1024x64xf32>, %n : memref<1024xf32>) -> tensor<1024x64xf32>, tensor<1024xf32> {
+    loop.parallel (%i) to (1024) {
+      %s = loop.reduce (%j) to (64) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<1024x64xf32>
+        loop.yield %v : f32
+      }
+      loop.parallel (%j) to (64) {
+        %v = loop.read %x[%i, %j] : tensor<1024x64xf32>
+        %w = arith.subf %v, %s : f32
+        loop.write %w, %o[%i, %j] : memref<1024x64xf32>
+      }
+      loop.write %s, %n[%i] : memref<1024xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%k) to (64) {
+      %t = loop.reduce (%r) to (1024) [add] -> f32 {
+        %a = loop.read %y[%r, %k] : tensor<1024x64xf32>
+        %c = loop.read %m[%r] : tensor<1024xf32>
+        %v = arith.mulf %a, %c : f32
+        loop.yield %v : f32
+      }
+      loop.write %t, %p[%k] : memref<64xf32>
+    }
+  }
+  func.return %y, %m, %b : tensor<1024x64xf32>, tensor<1024xf32>, tensor<64xf32>
+}
+
+// Of two elements that are made for each column, the sum takes the one that it reads.
+// CHECK-LABEL: @the_half_that_is_read
+// CHECK: loop.kernel "rows_sum"
+// CHECK: %w = arith.negf
+// CHECK: loop.write %w, {{%\w+}}[%j] add
+func.func @the_half_that_is_read(%x: tensor<1024x64xf32>) -> (tensor<1024x128xf32>, tensor<64xf32>) {
+  %y = loop.kernel "rows" outs(%o : memref<1024x128xf32>) -> tensor<1024x128xf32> {
+    loop.parallel (%i, %j) to (1024, 64) {
+      %v = loop.read %x[%i, %j] : tensor<1024x64xf32>
+      %w = arith.negf %v : f32
+      loop.write %v, %o[%i, %j] : memref<1024x128xf32>
+      loop.write %w, %o[%i, %j + 64] : memref<1024x128xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%k) to (64) {
+      %t = loop.reduce (%r) to (1024) [add] -> f32 {
+        %v = loop.read %y[%r, %k + 64] : tensor<1024x128xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %p[%k] : memref<64xf32>
+    }
+  }
+  func.return %y, %b : tensor<1024x128xf32>, tensor<64xf32>
+}
+
+// A kernel that collects columns already collects more of them.
+// CHECK-LABEL: @two_sums
+// CHECK: loop.kernel "rows_sum_squares"
+// CHECK: loop.parallel (%i, %j) to (1024, 64)
+// CHECK: add : memref<64xf32>
+// CHECK: add : memref<64xf32>
+// CHECK-NOT: loop.kernel
+func.func @two_sums(%x: tensor<1024x64xf32>) -> (tensor<1024x64xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %y = loop.kernel "rows" outs(%o : memref<1024x64xf32>) -> tensor<1024x64xf32> {
+    loop.parallel (%i, %j) to (1024, 64) {
+      %v = loop.read %x[%i, %j] : tensor<1024x64xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j] : memref<1024x64xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%k) to (64) {
+      %t = loop.reduce (%r) to (1024) [add] -> f32 {
+        %v = loop.read %y[%r, %k] : tensor<1024x64xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %p[%k] : memref<64xf32>
+    }
+  }
+  %c = loop.kernel "squares" outs(%p : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%k) to (64) {
+      %t = loop.reduce (%r) to (1024) [add] -> f32 {
+        %v = loop.read %y[%r, %k] : tensor<1024x64xf32>
+        %w = arith.mulf %v, %v : f32
+        loop.yield %w : f32
+      }
+      loop.write %t, %p[%k] : memref<64xf32>
+    }
+  }
+  func.return %y, %b, %c : tensor<1024x64xf32>, tensor<64xf32>, tensor<64xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_each_row_collects
+// CHECK: loop.kernel "rows"
+// CHECK: loop.kernel "sum"
+func.func @no_fusion_when_each_row_collects(%x: tensor<1024x64xf32>) -> (tensor<1024x64xf32>, tensor<64xf32>) {
+  %y = loop.kernel "rows" outs(%o : memref<1024x64xf32>) -> tensor<1024x64xf32> {
+    %l = loop.local (64) : memref<64xf32>
+    loop.parallel (%i) to (1024) {
+      loop.parallel (%j) to (64) {
+        %v = loop.read %x[%i, %j] : tensor<1024x64xf32>
+        loop.write %v, %l[%j] : memref<64xf32>
+      }
+      loop.parallel (%j) to (64) {
+        %v = loop.read %x[%i, %j] : tensor<1024x64xf32>
+        loop.write %v, %l[%j] max : memref<64xf32>
+      }
+      loop.parallel (%j) to (64) {
+        %v = loop.read %l[%j] : memref<64xf32>
+        %u = loop.read %x[%i, %j] : tensor<1024x64xf32>
+        %w = arith.addf %u, %v : f32
+        loop.write %w, %o[%i, %j] : memref<1024x64xf32>
+      }
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%k) to (64) {
+      %t = loop.reduce (%r) to (1024) [add] -> f32 {
+        %v = loop.read %y[%r, %k] : tensor<1024x64xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %p[%k] : memref<64xf32>
+    }
+  }
+  func.return %y, %b : tensor<1024x64xf32>, tensor<64xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_there_are_no_columns
+// CHECK: loop.kernel "rows"
+// CHECK: loop.kernel "sum"
+func.func @no_fusion_when_there_are_no_columns(%x: tensor<1024x64xf32>) -> (tensor<1024x64xf32>, tensor<f32>) {
+  %y = loop.kernel "rows" outs(%o : memref<1024x64xf32>) -> tensor<1024x64xf32> {
+    loop.parallel (%i, %j) to (1024, 64) {
+      %v = loop.read %x[%i, %j] : tensor<1024x64xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j] : memref<1024x64xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<f32>) -> tensor<f32> {
+    loop.parallel () to () {
+      %t = loop.reduce (%r, %k) to (1024, 64) [add] -> f32 {
+        %v = loop.read %y[%r, %k] : tensor<1024x64xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %p[] : memref<f32>
+    }
+  }
+  func.return %y, %b : tensor<1024x64xf32>, tensor<f32>
+}
+
+// CHECK-LABEL: @no_fusion_when_nothing_is_reduced
+// CHECK: loop.kernel "rows"
+// CHECK: loop.kernel "sum"
+func.func @no_fusion_when_nothing_is_reduced(%x: tensor<1x8192xf32>) -> (tensor<1x8192xf32>, tensor<8192xf32>) {
+  %y = loop.kernel "rows" outs(%o : memref<1x8192xf32>) -> tensor<1x8192xf32> {
+    loop.parallel (%i, %j) to (1, 8192) {
+      %v = loop.read %x[%i, %j] : tensor<1x8192xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j] : memref<1x8192xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<8192xf32>) -> tensor<8192xf32> {
+    loop.parallel (%k) to (8192) {
+      %t = loop.reduce () to () [add] -> f32 {
+        %v = loop.read %y[0, %k] : tensor<1x8192xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %p[%k] : memref<8192xf32>
+    }
+  }
+  func.return %y, %b : tensor<1x8192xf32>, tensor<8192xf32>
+}

@@ -511,3 +511,119 @@ func.func @no_join_when_a_product_reads(%y: tensor<6x4x3xbf16>, %w: tensor<4x8xb
   }
   func.return %m : tensor<6x8xbf16>
 }
+
+// -----
+
+// CHECK-LABEL: @no_fusion_when_the_first_collects
+// CHECK: loop.kernel "collect"
+// CHECK: loop.kernel "neg"
+func.func @no_fusion_when_the_first_collects(%x: tensor<64x16x8xf32>) -> tensor<64x8xf32> {
+  %a = loop.kernel "collect" outs(%o : memref<64x8xf32>) -> tensor<64x8xf32> {
+    %l = loop.local (8) : memref<8xf32>
+    %z = arith.constant 0.0 : f32
+    loop.parallel (%i) to (64) {
+      loop.parallel (%c) to (8) {
+        loop.write %z, %l[%c] : memref<8xf32>
+      }
+      loop.parallel (%j, %k) to (16, 8) {
+        %v = loop.read %x[%i, %j, %k] : tensor<64x16x8xf32>
+        loop.write %v, %l[%k] add : memref<8xf32>
+      }
+      loop.parallel (%k) to (8) {
+        %t = loop.read %l[%k] : memref<8xf32>
+        loop.write %t, %o[%i, %k] : memref<64x8xf32>
+      }
+    }
+  }
+  %b = loop.kernel "neg" outs(%o : memref<64x8xf32>) -> tensor<64x8xf32> {
+    loop.parallel (%i, %k) to (64, 8) {
+      %v = loop.read %a[%i, %k] : tensor<64x8xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %k] : memref<64x8xf32>
+    }
+  }
+  func.return %b : tensor<64x8xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_the_second_collects
+// CHECK: loop.kernel "neg"
+// CHECK: loop.kernel "collect"
+func.func @no_fusion_when_the_second_collects(%x: tensor<64x16x8xf32>) -> tensor<64x8xf32> {
+  %a = loop.kernel "neg" outs(%o : memref<64x16x8xf32>) -> tensor<64x16x8xf32> {
+    loop.parallel (%i, %j, %k) to (64, 16, 8) {
+      %v = loop.read %x[%i, %j, %k] : tensor<64x16x8xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j, %k] : memref<64x16x8xf32>
+    }
+  }
+  %b = loop.kernel "collect" outs(%o : memref<64x8xf32>) -> tensor<64x8xf32> {
+    %l = loop.local (8) : memref<8xf32>
+    %z = arith.constant 0.0 : f32
+    loop.parallel (%i) to (64) {
+      loop.parallel (%c) to (8) {
+        loop.write %z, %l[%c] : memref<8xf32>
+      }
+      loop.parallel (%j, %k) to (16, 8) {
+        %v = loop.read %a[%i, %j, %k] : tensor<64x16x8xf32>
+        loop.write %v, %l[%k] add : memref<8xf32>
+      }
+      loop.parallel (%k) to (8) {
+        %t = loop.read %l[%k] : memref<8xf32>
+        loop.write %t, %o[%i, %k] : memref<64x8xf32>
+      }
+    }
+  }
+  func.return %b : tensor<64x8xf32>
+}
+
+// Of two elements that one iteration writes, the one is read that was written there.
+// CHECK-LABEL: @the_element_that_was_written
+// CHECK: loop.kernel "pairs_exp"
+// CHECK: %d = arith.addf %v, %v
+// CHECK: math.exp %d
+func.func @the_element_that_was_written(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = loop.kernel "pairs" outs(%o : memref<8x2xf32>) -> tensor<8x2xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %d = arith.addf %v, %v : f32
+      loop.write %v, %o[%i, 0] : memref<8x2xf32>
+      loop.write %d, %o[%i, 1] : memref<8x2xf32>
+    }
+  }
+  %b = loop.kernel "exp" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[%i, 1] : tensor<8x2xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %b : tensor<8xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_a_nest_repeats_the_points_of_a_product
+// CHECK: loop.kernel "matmul"
+// CHECK: loop.kernel "add"
+func.func @no_fusion_when_a_nest_repeats_the_points_of_a_product(%x: tensor<6x4xbf16>, %w: tensor<4x8xbf16>, %z: tensor<6x8x3xf32>) -> tensor<6x8x3xf32> {
+  %m = loop.kernel "matmul" outs(%o : memref<6x8xf32>) -> tensor<6x8xf32> {
+    loop.parallel (%i, %j) to (6, 8) {
+      %s = loop.reduce (%k) to (4) [add] -> f32 {
+        %l = loop.read %x[%i, %k] : tensor<6x4xbf16>
+        %r = loop.read %w[%k, %j] : tensor<4x8xbf16>
+        %c = arith.extf %l : bf16 to f32
+        %d = arith.extf %r : bf16 to f32
+        %p = arith.mulf %c, %d : f32
+        loop.yield %p : f32
+      }
+      loop.write %s, %o[%i, %j] : memref<6x8xf32>
+    }
+  }
+  %a = loop.kernel "add" outs(%o : memref<6x8x3xf32>) -> tensor<6x8x3xf32> {
+    loop.parallel (%i, %j, %n) to (6, 8, 3) {
+      %v = loop.read %m[%i, %j] : tensor<6x8xf32>
+      %u = loop.read %z[%i, %j, %n] : tensor<6x8x3xf32>
+      %t = arith.addf %v, %u : f32
+      loop.write %t, %o[%i, %j, %n] : memref<6x8x3xf32>
+    }
+  }
+  func.return %a : tensor<6x8x3xf32>
+}

@@ -255,3 +255,76 @@ func.func @no_move_when_a_product_reads(%y: tensor<6x4xbf16>, %w: tensor<4x8xbf1
   }
   func.return %m : tensor<6x8xbf16>
 }
+
+// CHECK-LABEL: @no_fusion_when_the_producer_updates_a_tensor
+// CHECK: loop.kernel "head"
+// CHECK: loop.kernel "neg"
+func.func @no_fusion_when_the_producer_updates_a_tensor(%x: tensor<4xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  %a = loop.kernel "head" outs(%o : memref<8xf32> = %y) -> tensor<8xf32> {
+    loop.parallel (%i) to (4) {
+      %v = loop.read %x[%i] : tensor<4xf32>
+      loop.write %v, %o[%i] : memref<8xf32>
+    }
+  }
+  %b = loop.kernel "neg" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %a[%i] : tensor<8xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %b : tensor<8xf32>
+}
+
+// CHECK-LABEL: @no_fusion_when_the_producer_writes_transposed
+// CHECK: loop.kernel "transpose"
+// CHECK: loop.kernel "neg"
+func.func @no_fusion_when_the_producer_writes_transposed(%x: tensor<4x8xf32>) -> tensor<8x4xf32> {
+  %a = loop.kernel "transpose" outs(%o : memref<8x4xf32>) -> tensor<8x4xf32> {
+    loop.parallel (%i, %j) to (4, 8) {
+      %v = loop.read %x[%i, %j] : tensor<4x8xf32>
+      loop.write %v, %o[%j, %i] : memref<8x4xf32>
+    }
+  }
+  %b = loop.kernel "neg" outs(%o : memref<8x4xf32>) -> tensor<8x4xf32> {
+    loop.parallel (%i, %j) to (8, 4) {
+      %v = loop.read %a[%i, %j] : tensor<8x4xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j] : memref<8x4xf32>
+    }
+  }
+  func.return %b : tensor<8x4xf32>
+}
+
+// What a product reads of each element behind its sum is computed there; an index that is a value needs no new op.
+// CHECK-LABEL: @behind_the_sum_of_a_product
+// CHECK-COUNT-1: loop.kernel "scale_matmul"
+// CHECK: loop.reduce
+// CHECK-NOT: loop.index
+// CHECK: arith.index_cast %j : index to i64
+// CHECK-NOT: loop.kernel
+func.func @behind_the_sum_of_a_product(%x: tensor<6x4xbf16>, %w: tensor<4x8xbf16>) -> tensor<6x8xf32> {
+  %a = loop.kernel "scale" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %n = arith.index_cast %i : index to i64
+      %v = arith.sitofp %n : i64 to f32
+      loop.write %v, %o[%i] : memref<8xf32>
+    }
+  }
+  %m = loop.kernel "matmul" outs(%o : memref<6x8xf32>) -> tensor<6x8xf32> {
+    loop.parallel (%i, %j) to (6, 8) {
+      %s = loop.reduce (%k) to (4) [add] -> f32 {
+        %l = loop.read %x[%i, %k] : tensor<6x4xbf16>
+        %r = loop.read %w[%k, %j] : tensor<4x8xbf16>
+        %c = arith.extf %l : bf16 to f32
+        %d = arith.extf %r : bf16 to f32
+        %p = arith.mulf %c, %d : f32
+        loop.yield %p : f32
+      }
+      %f = loop.read %a[%j] : tensor<8xf32>
+      %t = arith.mulf %s, %f : f32
+      loop.write %t, %o[%i, %j] : memref<6x8xf32>
+    }
+  }
+  func.return %m : tensor<6x8xf32>
+}

@@ -184,3 +184,27 @@ func.func @no_schedule_when_there_is_no_gpu(%x: tensor<64x64xbf16>, %y: tensor<6
   }
   func.return %z : tensor<64x64xbf16>
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @no_schedule_when_there_are_no_columns
+// CHECK-COUNT-1: loop.kernel
+// CHECK-NOT: stepwell.product
+func.func @no_schedule_when_there_are_no_columns(%x: tensor<4096x4096xbf16>, %w: tensor<4096xbf16>) -> tensor<4096xf32> {
+  %y = loop.kernel "k" outs(%o : memref<4096xf32>) -> tensor<4096xf32> {
+    loop.parallel (%i) to (4096) {
+      %s = loop.reduce (%k) to (4096) [add] -> f32 {
+        %a = loop.read %x[%i, %k] : tensor<4096x4096xbf16>
+        %b = loop.read %w[%k] : tensor<4096xbf16>
+        %c = arith.extf %a : bf16 to f32
+        %d = arith.extf %b : bf16 to f32
+        %p = arith.mulf %c, %d : f32
+        loop.yield %p : f32
+      }
+      loop.write %s, %o[%i] : memref<4096xf32>
+    }
+  }
+  func.return %y : tensor<4096xf32>
+}
+}

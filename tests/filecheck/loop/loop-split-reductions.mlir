@@ -168,3 +168,42 @@ func.func @sum_of_indices() -> tensor<i64> {
   func.return %s : tensor<i64>
 }
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @no_split_when_there_is_one_step
+// CHECK-COUNT-1: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @no_split_when_there_is_one_step(%x: tensor<1048576xf32>) -> tensor<f32> {
+  %y = loop.kernel "k" outs(%o : memref<f32>) -> tensor<f32> {
+    %t = loop.reduce (%i) to (1) [max] -> f32 {
+      %s = loop.reduce (%k) to (1048576) [add] -> f32 {
+        %v = loop.read %x[%k] : tensor<1048576xf32>
+        loop.yield %v : f32
+      }
+      loop.yield %s : f32
+    }
+    loop.write %t, %o[] : memref<f32>
+  }
+  func.return %y : tensor<f32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @no_split_when_nothing_is_reduced
+// CHECK-COUNT-1: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @no_split_when_nothing_is_reduced(%x: tensor<f32>) -> tensor<f32> {
+  %y = loop.kernel "k" outs(%o : memref<f32>) -> tensor<f32> {
+    %t = loop.reduce () to () [max] -> f32 {
+      %v = loop.read %x[] : tensor<f32>
+      loop.yield %v : f32
+    }
+    loop.write %t, %o[] : memref<f32>
+  }
+  func.return %y : tensor<f32>
+}
+}
