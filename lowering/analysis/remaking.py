@@ -53,7 +53,7 @@ def slice_of(value: SSAValue, nest: Operation) -> list[Operation]:
         needed.add(op)
         for inner in op.walk():
             waiting.extend(inner.operands)
-    return [op for op in nest.walk() if op in needed and not any(other.is_ancestor(op) for other in needed - {op})]
+    return [op for op in nest.walk() if op in needed]
 
 
 def places(read: loop.ReadOp, writer: loop.WriteOp, nest: Operation) -> dict[SSAValue, Expr] | None:

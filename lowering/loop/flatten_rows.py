@@ -33,7 +33,7 @@ def flatten_rows(kernel: loop.KernelOp) -> None:
             continue
         reductions = [nest for nest in nests_of(op.block) if isinstance(nest, loop.ReduceOp) and is_leaf(nest)]
         for nest in nests_of(op.block):
-            if isinstance(nest, loop.ParallelOp) and nest.rank > 1 and any(is_row(one, nest) for one in reductions):
+            if isinstance(nest, loop.ParallelOp) and any(is_row(one, nest) for one in reductions):
                 Coalescer(kernel).coalesce(nest, 0, nest.rank)
 
 

@@ -6,7 +6,7 @@ the second with one of the first along the indices that their accesses share, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
@@ -81,7 +81,7 @@ class KernelFuser:
     ) -> Pairs | Obstacle:
         if not can_join(ours, theirs):
             return Obstacle("their nests have no common form")
-        if self.needs_whole(first, second, theirs):
+        if self.needs_whole(set(first.op.results), second.op.block, theirs):
             return Obstacle("the second needs a complete result of the first before it starts")
         one, other = Accesses.of_kernel(first), Accesses.of_kernel(second)
         pairs = self.merger.aligner.shared(ours, theirs, one, other, split=split)
@@ -98,13 +98,9 @@ class KernelFuser:
             return Obstacle("what one iteration keeps would not stay in cache")
         return pairs
 
-    def needs_whole(self, first: Kernel, second: Kernel, nest: loop.NestOp) -> bool:
-        """Whether a scalar that the second's nest needs comes from the first."""
-        results = set(first.op.results)
-        for op in self.merger.needs(second.op.block, nest):
-            if any(operand in results for operand in op.operands):
-                return True
-        return False
+    def needs_whole(self, results: Set[SSAValue], block: Block, nest: loop.NestOp) -> bool:
+        """Whether a scalar of the block that its nest needs comes from one of the results."""
+        return any(not results.isdisjoint(op.operands) for op in self.merger.needs(block, nest))
 
     def iterations(self, nest: loop.NestOp, pairs: Pairs) -> int:
         """How often the joined nest runs what is inside of it."""

@@ -108,7 +108,8 @@ class PhaseSplitter:
             self.phases[self.number[local]].ops.remove(local)
             if len(users) == 1:
                 (self.number[local],) = users
-                self.phases[self.number[local]].ops.insert(0, local)
+                phase = self.phases[self.number[local]]
+                phase.ops = [local, *phase.ops]
             else:
                 self.types[local.buffer] = tensor_type(local.buffer.type.element_type, local.sizes)
 

@@ -124,7 +124,7 @@ class ParallelPlan:
         lane = find.loop(nest.indices[self.lane], nest.sizes[self.lane], self.width)
         if self.crossed is not None:
             index, size = nest.indices[self.crossed], nest.sizes[self.crossed]
-            rows = [Loop(index, 1, self.tile[0]), find.loop(index, size, self.tile[0]), *rows]
+            rows = [Loop(index, self.tile[0]), find.loop(index, size, self.tile[0]), *rows]
             lane = replace(lane, trips=min(lane.trips, self.tile[1] // self.width))
         outer = [lane, *rows]
         if is_leaf(nest):
@@ -159,7 +159,7 @@ class SplitPlan:
             return
         assert self.nest is not None
         lane = find.loop(self.nest.indices[self.lane], self.nest.sizes[self.lane], self.width)
-        rows = Loop(self.reduction.indices[self.position], 1, ROW_BLOCK)
+        rows = Loop(self.reduction.indices[self.position], ROW_BLOCK)
         yield find.leaf(self.reduction, lane, own=[rows], outer=[lane])
 
     @property

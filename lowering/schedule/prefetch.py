@@ -42,8 +42,8 @@ class Loop:
     """A loop of the schedule: the index it runs, by how much at a time, and how often, once at least."""
 
     index: SSAValue
-    step: int
     trips: int
+    step: int = 1
 
 
 @dataclass(frozen=True)
@@ -199,4 +199,4 @@ class LeafFinder:
         return found[::-1]
 
     def loop(self, index: SSAValue, size: Expr, step: int = 1) -> Loop:
-        return Loop(index, step, max(-(-self.model.hints.size(size) // step), 1))
+        return Loop(index, max(-(-self.model.hints.size(size) // step), 1), step)
