@@ -18,6 +18,7 @@ from torch._prims_common import suggest_memory_format
 
 from .aten import TABLE
 from .import_fx import is_empty
+from .strides import has_unit, is_row_major
 
 _NAMES = [
     "_euclidean_dist", "_fused_dropout", "_fused_rms_norm", "_fused_rms_norm_backward",
@@ -66,7 +67,9 @@ def decomposition_table(fallback_random: bool = False) -> dict[Any, Callable[...
     padded = {target: _like_operand(taken[target]) for target in _PADDED}
     spaced = {target: _of_floats(rule) for target, rule in taken.items() if target in _LINSPACES}
     dropped = {target: _of_probabilities(rule) for target, rule in taken.items() if target in _DROPOUTS}
-    return taken | padded | spaced | dropped | {torch.ops.aten._unique.default: _unique}
+    alike = {target: _of_one_type(taken[target]) for target in _HUBER}
+    plain = {target: _of_plain_layouts(taken[target]) for target in _LAYING_OUT}
+    return taken | padded | spaced | dropped | alike | plain | {torch.ops.aten._unique.default: _unique}
 
 
 def _is_taken_apart(target: Any) -> bool:
@@ -93,7 +96,9 @@ def _unique(self: Tensor, sorted: bool = True, return_inverse: bool = False) -> 
 
 
 _LINSPACES = [getattr(torch.ops.aten.linspace, name) for name in torch.ops.aten.linspace.overloads()]
+_HUBER = (torch.ops.aten.huber_loss.default, torch.ops.aten.huber_loss_backward.default)
 _DROPOUTS = (torch.ops.aten.native_dropout.default,)
+_LAYING_OUT = [getattr(torch.ops.aten, name).default for name in ("deg2rad", "isneginf", "isposinf", "rad2deg", "sinc")]
 _PADDED = (torch.ops.aten.replication_pad2d.default, torch.ops.aten.replication_pad3d.default)
 
 
@@ -117,6 +122,29 @@ def _of_floats(rule: Decomposition) -> Decomposition:
     def decomposed(*args: Any, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
         exact = dtype is not None and not (dtype.is_floating_point or dtype.is_complex)
         return NotImplemented if exact else rule(*args, dtype=dtype, **kwargs)
+
+    return decomposed
+
+
+def _of_plain_layouts(rule: Decomposition) -> Decomposition:
+    """The rule for operands whose dims of size 1 lie as those of a fresh tensor. What the rule makes of others lies in
+    another way than eager's own result, which follows them."""
+
+    @wraps(rule)
+    def decomposed(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        plain = not has_unit(self.shape) or is_row_major(self)
+        return rule(self, *args, **kwargs) if plain else NotImplemented
+
+    return decomposed
+
+
+def _of_one_type(rule: Decomposition) -> Decomposition:
+    """The rule for operands of one type. Of several, eager's kernel gives the first one's, or refuses them."""
+
+    @wraps(rule)
+    def decomposed(*args: Any, **kwargs: Any) -> Any:
+        types = {operand.dtype for operand in args if isinstance(operand, Tensor)}
+        return rule(*args, **kwargs) if len(types) == 1 else NotImplemented
 
     return decomposed
 

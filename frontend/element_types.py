@@ -53,9 +53,11 @@ TYPES: dict[Any, TypeRule] = {
         "aten._native_batch_norm_legit.no_stats": _of_statistics,
         "aten._native_batch_norm_legit_functional.default": _of_running_statistics(3),
         "aten._native_batch_norm_legit_no_training.default": _of_statistics,
+        "aten.huber_loss.default": _like(0),
         "aten.native_group_norm.default": _of_statistics,
         "aten.native_layer_norm.default": _of_statistics,
         "aten.native_group_norm_backward.default": _like(1),
+        "aten.soft_margin_loss.default": _like(0),
     }.items()
     if (target := overload(name)) is not None
 }

@@ -57,6 +57,8 @@ def _recomputed(node: fx.Node, before: Any) -> Any:
 
 def _with_types(value: Any, types: Types) -> Any:
     """The results, some of them of other element types."""
+    if isinstance(value, Tensor):
+        return _typed(value, types[0])
     return tuple(
         _typed(each, types[position]) if position in types and isinstance(each, Tensor) else each
         for position, each in enumerate(value)

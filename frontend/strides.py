@@ -35,6 +35,11 @@ def _suggested(position: int = 0) -> Rule:
     return lambda node: suggest_memory_format(_value(node, position))
 
 
+def _contiguous(_: fx.Node) -> torch.memory_format:
+    """Row-major, whatever the operand."""
+    return torch.contiguous_format
+
+
 def _preserved(node: fx.Node) -> tuple[Any, ...] | None:
     """The operand's own strides, also along dims of size 1, unless a memory format is asked for."""
     x = _value(node)
@@ -51,7 +56,7 @@ def _expanded(node: fx.Node) -> tuple[Any, ...] | None:
 def _viewed(node: fx.Node) -> tuple[Any, ...] | None:
     """As torch's own arithmetic has it, which Python's repeats, but for the strides of dims of size 1."""
     sizes = node.meta["val"].shape
-    return view_strides(_value(node), sizes) if _has_unit(sizes) else None
+    return view_strides(_value(node), sizes) if has_unit(sizes) else None
 
 
 def _transformed(node: fx.Node) -> tuple[Any, ...] | None:
@@ -84,11 +89,11 @@ def _ordered_strides(sizes: Sequence[int], strides: Sequence[int], last: Sequenc
     return ordered_strides(sizes, order[::-1])
 
 
-def _has_unit(sizes: Sequence[Any]) -> bool:
+def has_unit(sizes: Sequence[Any]) -> bool:
     return any(type(size) is int and size == 1 for size in sizes)
 
 
-def _is_row_major(x: Tensor) -> bool:
+def is_row_major(x: Tensor) -> bool:
     """Whether its strides are known to be those of a fresh tensor, also along dims of size 1."""
     return x.layout == torch.strided and are_equal(x.stride(), row_major_strides(x.shape))
 
@@ -110,7 +115,7 @@ def _combined(node: fx.Node) -> tuple[Any, ...] | None:
     """An operator of two operands, one of which may be a number, where a dim of size 1 leaves the order open."""
     result, operands = node.meta["val"], node.args[:2]
     tensors = [value for value in map(_meta, operands) if isinstance(value, Tensor) and value.ndim]
-    if not _has_unit(result.shape) or all(map(_is_row_major, tensors)):
+    if not has_unit(result.shape) or all(map(is_row_major, tensors)):
         return None
     return iterator_strides(tensors, result.shape, has_numbers=len(tensors) < len(operands))
 
@@ -124,6 +129,11 @@ def _elementwise(node: fx.Node) -> tuple[Any, ...]:
 
 def _meta(operand: Any) -> Any:
     return operand.meta.get("val") if isinstance(operand, fx.Node) else None
+
+
+def _unary(node: fx.Node) -> tuple[Any, ...]:
+    """An operator of one operand."""
+    return iterator_strides([_value(node)], node.meta["val"].shape, has_numbers=False)
 
 
 def _apart(node: fx.Node) -> torch.memory_format | None:
@@ -150,6 +160,7 @@ RULES: dict[Any, Rule] = {
         "aten.max_unpool2d.default": _suggested(),
         "aten.native_batch_norm_backward.default": _suggested(1),
         "aten.empty_like.default": _preserved,
+        "aten.deg2rad.default": _preserved,
         "aten.diagonal_scatter.default": _cloned,
         "aten.select_scatter.default": _cloned,
         "aten.slice_scatter.default": _cloned,
@@ -163,12 +174,17 @@ RULES: dict[Any, Rule] = {
         "aten.hardtanh.default": _preserved,
         "aten.hardtanh_backward.default": _elementwise,
         "aten.heaviside.default": _combined,
+        "aten.isneginf.default": _unary,
+        "aten.isposinf.default": _unary,
+        "aten.log_sigmoid_forward.default": _contiguous,
         "aten.logit_backward.default": _elementwise,
         "aten.nan_to_num.default": _preserved,
         "aten.view.default": _viewed,
         "aten.full_like.default": _preserved,
         "aten.native_dropout_backward.default": _preserved,
         "aten.ones_like.default": _preserved,
+        "aten.rad2deg.default": _preserved,
+        "aten.sinc.default": _unary,
         "aten.zeros_like.default": _preserved,
         "aten.replication_pad2d_backward.default": _suggested(1),
         "aten.replication_pad3d_backward.default": _suggested(1),
@@ -177,7 +193,10 @@ RULES: dict[Any, Rule] = {
     if (target := overload(name)) is not None
 }
 
-LEADING: dict[Any, int] = {overload("aten._efficient_attention_backward.default"): 3}
+LEADING: dict[Any, int] = {
+    overload("aten._efficient_attention_backward.default"): 3,
+    overload("aten.log_sigmoid_forward.default"): 2,
+}
 """How many of an operator's results a rule speaks of, where it is not the first alone."""
 
 

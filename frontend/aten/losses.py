@@ -100,7 +100,8 @@ def mse_loss(builder: GraphBuilder, self: Value, target: Value, reduction: int =
 
 @imports("aten.mse_loss_backward")
 def mse_loss_backward(builder: GraphBuilder, grad_output: Value, self: Value, target: Value, reduction: int) -> Value:
-    grad, x, y = grad_output.up(), self.up(), target.up()
+    element = compute_type(builder.element)
+    grad, x, y = (value.to(element) for value in (grad_output, self, target))
     difference = x - y
     scaled = difference * 2.0 * grad
     return scaled / difference.count if reduction == MEAN else scaled

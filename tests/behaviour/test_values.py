@@ -103,6 +103,36 @@ def test_statistics_are_added_up_in_f64() -> None:
     assert torch.equal(compiled(lambda x: torch.var_mean(x, 0))(x)[1], exact)
 
 
+# -- operands of several types -----------------------------------------------------------------------
+
+LOSSES = (functional.huber_loss, functional.soft_margin_loss, functional.mse_loss, functional.smooth_l1_loss)
+
+
+def of_two_types(loss: Callable[[Tensor, Tensor], Tensor], other: torch.dtype, *, wide_first: bool) -> list[Tensor]:
+    """The loss of f32 and another type, and both gradients."""
+    pair = [torch.linspace(-2, 2, 9), torch.linspace(3, -1, 9).to(other)]
+    first, second = (value.requires_grad_() for value in (pair if wide_first else pair[::-1]))
+    result = loss(first, second)
+    return [result, *torch.autograd.grad(result, [first, second])]
+
+
+@pytest.mark.parametrize("wide_first", [False, True])
+@pytest.mark.parametrize("other", [torch.float64, torch.float16], ids=str)
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: str(loss.__name__))
+def test_losses_of_two_types(loss: Callable[[Tensor, Tensor], Tensor], other: torch.dtype, wide_first: bool) -> None:
+    """Some give the type of the first operand, some the wider one, some no gradient."""
+    try:
+        expected = of_two_types(loss, other, wide_first=wide_first)
+    except RuntimeError as refusal:
+        with pytest.raises(type(refusal)):
+            of_two_types(compiled(loss), other, wide_first=wide_first)
+        return
+    found = of_two_types(compiled(loss), other, wide_first=wide_first)
+    for one, value in zip(found, expected, strict=True):
+        unit = torch.finfo(torch.float16 if other is torch.float16 else value.dtype).eps
+        torch.testing.assert_close(one, value, rtol=2 * unit, atol=2 * unit)
+
+
 # -- memory that results share -----------------------------------------------------------------------
 
 

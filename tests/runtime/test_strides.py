@@ -53,6 +53,8 @@ UNITS: dict[str, Callable[[Tensor], Any]] = {
     "operands that broadcast": lambda x: [x * torch.ones(x.shape[-1]), x.logical_and(x[:, :1]), x // torch.tensor(2.0)],
     "operands of one layout": lambda x: [x + x, x * x.sin(), x - x.contiguous()],
     "copies that keep a layout": lambda x: [x.flip(0), x.clone(), functional.relu6(x), x.nan_to_num()],
+    "functions that torch takes apart": lambda x: [x.sinc(), x.isposinf(), x.isneginf(), x.deg2rad(), x.rad2deg()],
+    "the logarithm of a sigmoid": lambda x: [functional.logsigmoid(x), functional.logsigmoid(x * 2) + x],
     "views": lambda x: [(x + 1).reshape(-1, 1, x.shape[-1]), x.reshape(x.shape), (x * 2).unsqueeze(1).flatten(0, 1)],
     "a product of three subscripts": lambda x: torch.einsum("...i,j->j...i", x, torch.ones(1)),
 }
