@@ -134,7 +134,7 @@ class ColumnFuser:
         for first in sorted(saved, key=lambda candidate: -saved[candidate]):
             # Again, since looking at another one may have split an index.
             rows = self.rows(first, kernel, columns) if saved[first] >= self.cost(columns) else None
-            if rows is not None and permitted(partial(join_text, first, kernel)):
+            if rows is not None and permitted(partial(join_text, first=first, second=kernel)):
                 old = first.op, kernel.op
                 op = self.fuse(first, kernel, rows, columns)
                 self.order.fuse(*old, op)

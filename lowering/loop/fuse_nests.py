@@ -37,7 +37,7 @@ class NestFuser:
         refused: set[Operation] = set()
         while (producer := self.best_producer(kernel, refused)) is not None:
             plan = self.plan(producer, kernel)
-            if isinstance(plan, Obstacle) or not permitted(partial(join_text, producer, kernel)):
+            if isinstance(plan, Obstacle) or not permitted(partial(join_text, first=producer, second=kernel)):
                 refused.add(producer.op)
                 continue
             old = producer.op, kernel.op

@@ -56,7 +56,7 @@ class SiblingFuser:
             first = left.pop(0)
             for second in left:
                 plan = self.plan(first, second)
-                if not isinstance(plan, Obstacle) and permitted(partial(join_text, first, second)):
+                if not isinstance(plan, Obstacle) and permitted(partial(join_text, first=first, second=second)):
                     self.fuse(first, second, plan)
                     break
 

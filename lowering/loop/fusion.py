@@ -34,7 +34,7 @@ class Obstacle:
     reason: str
 
 
-def join_text(first: Kernel, second: Kernel) -> str:
+def join_text(*, first: Kernel, second: Kernel) -> str:
     return f"join {first.op.kernel_name.data} with {second.op.kernel_name.data}"
 
 

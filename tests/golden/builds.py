@@ -321,6 +321,12 @@ def bias_gradient(b: Builder) -> Results:
     return [made, b.add(graph.SumOp.make(made, rows)), b.add(graph.MaxOp.make(made, rows))]
 
 
+def gradient_of_rows(b: Builder) -> Results:
+    """A tensor that is kept, and the sum of its first dim alone."""
+    made = b.add(graph.MulOp.make(b.input(), b.input()))
+    return [made, b.add(graph.SumOp.make(made, [0]))]
+
+
 def weight_gradient(b: Builder) -> Results:
     """Rows by their sums, and the sum of what every column was and of it and another tensor."""
     x, y, last = b.input(), b.input(), len(b.sizes) - 1

@@ -229,6 +229,7 @@ REDUCTIONS = {
     "both ways": Row(builds.both_ways, (*ROWS, *EDGES), gpu=SOME_ROWS),
     "bias gradient": Row(builds.bias_gradient, (*ROWS[6:24], *ROWS[25:], *EDGES, *BOXES), gpu=SOME_ROWS[4:5]),
     "narrow bias gradient": Row(builds.bias_gradient, SOME_ROWS[2:], (BFLOAT16, FLOAT64, INT64)),
+    "gradient of rows": Row(builds.gradient_of_rows, ("1024x3x64", "1024x64x3", "1024x3x5"), gpu=("1024x3x64",)),
     "weight gradient": Row(builds.weight_gradient, (*ROWS[6:24], *ROWS[25:], *EDGES, *BOXES), gpu=SOME_ROWS[4:5]),
     "scan": Row(builds.scanned(-1, "add"), SOME_ROWS, (FLOAT32, INT64, BFLOAT16)),
     "scan of rows": Row(builds.scanned(0, "mul"), SOME_ROWS, (FLOAT32, INT64)),
