@@ -80,9 +80,23 @@ def test_no_match_of_other_programs(case: str) -> None:
     assert not calls(matched(ATTENTION.replace(old, new)))
 
 
+def test_no_match_of_types_that_the_library_rounds_otherwise() -> None:
+    assert not calls(matched(ATTENTION.replace("f32", "bf16")))
+
+
+def keeping(value: str, text: str = ATTENTION) -> str:
+    """A text whose function gives a value on the way as well."""
+    type_ = f"tensor<{SEEN[value]}xf32>"
+    text = text.replace(") -> tensor<2x4x8xf32> {", f") -> (tensor<2x4x8xf32>, {type_}) {{")
+    return text.replace("return %o : tensor<2x4x8xf32>", f"return %o, %{value} : tensor<2x4x8xf32>, {type_}")
+
+
 @pytest.mark.parametrize("value", SEEN)
 def test_no_match_when_a_value_on_the_way_is_kept(value: str) -> None:
-    type_ = f"tensor<{SEEN[value]}xf32>"
-    text = ATTENTION.replace(") -> tensor<2x4x8xf32> {", f") -> (tensor<2x4x8xf32>, {type_}) {{")
-    text = text.replace("return %o : tensor<2x4x8xf32>", f"return %o, %{value} : tensor<2x4x8xf32>, {type_}")
-    assert not calls(matched(text))
+    assert not calls(matched(keeping(value)))
+
+
+@pytest.mark.parametrize(("reduction", "value"), [("max", "s"), ("sum", "e")])
+def test_no_match_when_another_tensor_is_reduced_and_the_own_one_kept(reduction: str, value: str) -> None:
+    text = ATTENTION.replace(f"graph.{reduction} %{value}", f"graph.{reduction} %x")
+    assert not calls(matched(keeping(value, text)))
