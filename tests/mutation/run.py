@@ -57,7 +57,10 @@ EMITTERS = ("arith", "blocks", "control", "math", "memory", "reduce")
 TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "lowering/graph",
-        ("tests/filecheck/graph", "tests/property/test_proofs.py", "tests/frontend/test_import.py"),
+        (
+            "tests/filecheck/graph", "tests/lowering/test_match_attention.py", "tests/property/test_proofs.py",
+            "tests/frontend/test_import.py",
+        ),
     ),
     (
         "lowering/convert/graph",
@@ -66,13 +69,17 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "lowering/convert",
         (
-            "tests/filecheck/convert", "tests/interpreters/test_schedules.py",
+            "tests/filecheck/convert", "tests/lowering/test_block_builder.py", "tests/lowering/test_loop_to_tile.py",
+            "tests/lowering/test_product_kernels.py", "tests/interpreters/test_schedules.py",
             "tests/lowering/test_schedule_kernels.py", "tests/interpreters/test_levels.py",
         ),
     ),
     (
         "lowering/schedule",
-        ("tests/filecheck/convert", "tests/interpreters/test_schedules.py", "tests/lowering/test_schedule_kernels.py"),
+        (
+            "tests/filecheck/convert", "tests/lowering/test_product_costs.py", "tests/lowering/test_product_kernels.py",
+            "tests/interpreters/test_schedules.py", "tests/lowering/test_schedule_kernels.py",
+        ),
     ),
     (
         "lowering/host",
