@@ -38,7 +38,7 @@ def types_of(results: Any) -> list[torch.dtype]:
     return [value.dtype for value in results]
 
 
-def corrected(target: Any, arguments: tuple[Any, ...]) -> list[torch.dtype]:
+def corrected(target: Any, arguments: list[Any]) -> list[torch.dtype]:
     """The types of an op's results in a graph whose fakes were mended."""
     graph, mode = fx.Graph(), FakeTensorMode()
     operands: list[Any] = []
@@ -61,7 +61,7 @@ def corrected(target: Any, arguments: tuple[Any, ...]) -> list[torch.dtype]:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
 def test_norms_give_the_types_of_eager(name: str, low: str, dtype: torch.dtype) -> None:
     target, rest = CALLS[name]
-    arguments = [X, *rest]
+    arguments: list[Any] = [X, *rest]
     for position, value in enumerate(arguments):
         if isinstance(value, torch.Tensor) and (low == "all" or value is X):  # a gradient is of the data's type
             arguments[position] = value.to(dtype)
