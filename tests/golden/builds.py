@@ -315,6 +315,12 @@ def both_ways(b: Builder) -> Results:
     return [b.add(graph.SumOp.make(x, [0])), b.add(graph.SumOp.make(x, [1]))]
 
 
+def long_bodies(b: Builder) -> Results:
+    """The sum of rows of what takes many ops, so that lanes beyond the end of a row cost more than strides do."""
+    last = len(b.sizes) - 1
+    return [b.add(graph.SumOp.make(value, [last])) for value in chain(b)]
+
+
 def bias_gradient(b: Builder) -> Results:
     """A tensor that is kept, and the sum and the greatest of each of its columns."""
     made, rows = b.add(graph.MulOp.make(b.input(), b.input())), [*range(len(b.sizes) - 1)]

@@ -227,6 +227,7 @@ REDUCTIONS = {
     "total": Row(builds.total, (*POINTS[1:], *SOME_ROWS), gpu=POINTS[3::4]),
     "total of squares": Row(builds.total_of_squares, POINTS[2::3], (BFLOAT16, FLOAT32)),
     "both ways": Row(builds.both_ways, (*ROWS, *EDGES), gpu=SOME_ROWS),
+    "long bodies": Row(builds.long_bodies, ("4096x5", "4096x4", "4096x2")),
     "bias gradient": Row(builds.bias_gradient, (*ROWS[6:24], *ROWS[25:], *EDGES, *BOXES), gpu=SOME_ROWS[4:5]),
     "narrow bias gradient": Row(builds.bias_gradient, SOME_ROWS[2:], (BFLOAT16, FLOAT64, INT64)),
     "gradient of rows": Row(builds.gradient_of_rows, ("1024x3x64", "1024x64x3", "1024x3x5"), gpu=("1024x3x64",)),
