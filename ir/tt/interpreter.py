@@ -46,6 +46,7 @@ from .ops import (
     FLOAT_PREDICATES,
     GRID,
     INTEGER_PREDICATES,
+    RECIPROCAL,
     ROUND_TO_BF16,
     CastOp,
     CombiningOp,
@@ -57,7 +58,13 @@ def _rounded_to_bf16(values: Array) -> Array:
     return np.asarray(values.astype(dtype_of(BFLOAT16)).astype(values.dtype))
 
 
-_ASSEMBLY = {ROUND_TO_BF16: _rounded_to_bf16}
+def _near_reciprocal(values: Array) -> Array:
+    """A unit in the last place too large, as it may be; 0 instead of what is not normal."""
+    exact = np.float32(1) / values
+    return np.where(np.abs(exact) < np.finfo(np.float32).tiny, np.float32(0), np.nextafter(exact, 2 * exact))
+
+
+_ASSEMBLY = {ROUND_TO_BF16: _rounded_to_bf16, RECIPROCAL: _near_reciprocal}
 
 Ended = tuple[TerminatorValue, PythonValues]
 

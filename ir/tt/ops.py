@@ -927,6 +927,10 @@ ROUND_TO_BF16 = "{ .reg .b32 zero; mov.b32 zero, 0; cvt.rn.bf16x2.f32 $0, $1, ze
 number runs on the unit of exponentials, at an eighth of the rate of that of pairs."""
 
 
+RECIPROCAL = "rcp.approx.ftz.f32 $0, $1;"
+"""PTX for the reciprocal of a normal f32, if that is normal too: right to a unit in the last place."""
+
+
 @irdl_op_definition
 class InlineAsmOp(IRDLOperation):
     """

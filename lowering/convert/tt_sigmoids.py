@@ -1,8 +1,11 @@
-"""`s (1 + f(x))` for a sigmoid f, erf or tanh, without f itself: as GELU asks for it, in fewer instructions.
+"""The logistic function, and `s (1 + f(x))` for a sigmoid f, erf or tanh, without f itself, in fewer instructions.
 
-Of tanh it is the logistic function, which is nearer to the exact result than a sum that cancels. Of erf it is right to
-3e-5 of the sum, so only where results are rounded to 11 bits or less: in kernels of products, where what follows a
-sum runs while the matrix units wait; other kernels wait for memory, so they take libdevice's.
+It and SiLU divide by a number from 1 on. The exact division branches for the sake of others, and takes registers that
+rows are held in; a product with the reciprocal is right to a unit in the last place, less than the exponential is off
+by. The sum is what GELU asks for. Of tanh it is the logistic function, which is nearer to the exact result than a sum
+that cancels. Of erf it is right to 3e-5 of the sum, so only where results are rounded to 11 bits or less: in kernels of
+products, where what follows a sum runs while the matrix units wait; other kernels wait for memory, so they take
+libdevice's.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...ir import tile, tt
 from ...ir.tile.ops import element_of
+from ...ir.tt.ops import RECIPROCAL
 from .tt_arith import ARITHMETIC
 from .tt_products import ProductBuilder
 
@@ -29,6 +33,9 @@ LOG2_ERFC = (
 )
 """log2(erfc(x)) = x P(x) for x from 0 on, the lowest power first; fitted on [0, 4] with erfc, at least 1e-3, as the
 weight of errors. It falls to the end, so that erfc ends at 0; where erfc is 1e-5, 0.7 % of it are wrong."""
+
+GREATEST = (2.0 - 2.0**-23) * 2.0**127
+"""The greatest f32."""
 
 NARROW_BITS = 16
 """Of an element that hides such errors."""
@@ -77,6 +84,24 @@ def _emit_sum(b: ProductBuilder, op: arith.AddfOp | math.FmaOp) -> None:
         b.values[op.result] = SUMS[type(sigmoid)](b, b.values[sigmoid.operand], scale)
 
 
+def is_above_one(value: SSAValue) -> bool:
+    """Whether a value is `1 + exp(…)` in f32, which the logistic function and SiLU divide by."""
+    total = value.owner
+    return (
+        isinstance(total, arith.AddfOp)
+        and element_of(value.type) == f32
+        and any(number_of(term) == 1.0 for term in total.operands)
+        and any(isinstance(term.owner, math.ExpOp | math.Exp2Op) for term in total.operands)
+    )
+
+
+def _emit_quotient(b: ProductBuilder, op: arith.DivfOp) -> None:
+    if is_above_one(op.rhs):
+        b.values[op.result] = b.op(arith.MulfOp, b.values[op.lhs], reciprocal(b, b.values[op.rhs]))
+    else:
+        ARITHMETIC[type(op)](b, op)
+
+
 def one_plus_erf(b: ProductBuilder, x: SSAValue, scale: float) -> SSAValue:
     """`erfc(-x)`, as `erfc(|x|)` left of 0 and `2 - erfc(|x|)` right of it, which loses nothing by cancellation."""
     size = b.op(math.AbsFOp, x)
@@ -92,7 +117,21 @@ def one_plus_tanh(b: ProductBuilder, x: SSAValue, scale: float) -> SSAValue:
     """`2 / (1 + exp(-2x))`: the exponential may be 0 or infinite."""
     power = b.op(math.Exp2Op, b.op(arith.MulfOp, x, b.constant(-2 * log2(e), x.type)))
     below = b.op(arith.AddfOp, power, b.constant(1.0, x.type))
-    return b.op(arith.DivfOp, b.constant(2 * scale, x.type), below)
+    return b.op(arith.MulfOp, reciprocal(b, below), b.constant(2 * scale, x.type))
+
+
+def reciprocal(b: ProductBuilder, x: SSAValue) -> SSAValue:
+    """1/x for x from 1 on, which may be infinite: an approximation, and a step of Newton's.
+
+    The greatest numbers have reciprocals that are not normal, those of 2⁻³² x are. The step must not multiply an
+    infinity by 0.
+    """
+    scale = b.constant(2.0**-32, x.type)
+    scaled = b.op(arith.MulfOp, x, scale)
+    near = b.add(tt.InlineAsmOp.make(RECIPROCAL, scaled))
+    minus = b.op(arith.MaxnumfOp, b.op(arith.MulfOp, scaled, b.constant(-1.0, x.type)), b.constant(-GREATEST, x.type))
+    left = b.op(math.FmaOp, minus, near, b.constant(1.0, x.type))
+    return b.op(arith.MulfOp, b.op(math.FmaOp, near, left, near), scale)
 
 
 SUMS: dict[type[Operation], Callable[[ProductBuilder, SSAValue, float], SSAValue]] = {
@@ -114,6 +153,7 @@ SIGMOIDS: dict[type[Operation], Any] = {
     math.TanhOp: _emit_sigmoid,
     arith.AddfOp: _emit_sum,
     math.FmaOp: _emit_sum,
+    arith.DivfOp: _emit_quotient,
 }
 
 __all__ = ["SIGMOIDS", "rounds_products"]

@@ -310,6 +310,35 @@ def test_half_of_one_more_than_tanh_loses_nothing_by_cancellation() -> None:
     assert_same(found, torch.sigmoid(2 * x.double()).float(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("above", ["%one", "%a"], ids=["logistic", "silu"])
+def test_a_division_by_one_more_than_an_exponential_does_not_branch(above: str) -> None:
+    """From where the exponential overflows to where it is nothing; reciprocals that are not normal are right, too."""
+    text = f"""
+func.func @main(%x: tensor<512xf32>) -> tensor<512xf32> {{
+  %y = loop.kernel "quotient" outs(%o : memref<512xf32>) -> tensor<512xf32> {{
+    %one = arith.constant 1.0 : f32
+    loop.parallel (%i) to (512) {{
+      %a = loop.read %x[%i] : tensor<512xf32>
+      %n = arith.negf %a : f32
+      %e = math.exp %n : f32
+      %d = arith.addf %e, %one : f32
+      %q = arith.divf {above}, %d : f32
+      loop.write %q, %o[%i] : memref<512xf32>
+    }}
+  }}
+  func.return %y : tensor<512xf32>
+}}
+"""
+    module = lowered(text, "convert-graph-to-loop", *TO_TRITON)
+    assert not any(isinstance(op, tt.PreciseDivFOp) for op in module.walk())
+    x = torch.linspace(-88.5, 20, 512)
+    x[:4] = torch.tensor([torch.nan, torch.inf, -torch.inf, -200.0])
+    (found,) = run(module, x)
+    below = 1 + torch.exp(-x.double()).float()
+    over = torch.ones_like(x) if above == "%one" else x
+    assert_same(found, (over.double() / below.double()).float(), rtol=2e-7)
+
+
 def test_a_result_whose_layout_repeats_elements() -> None:
     """As attention wants its mask: the lanes along the repeated dim store one value in one place."""
     layout = "tensor<2x3x7x7xf32, #stepwell.layout<(2, 3, 7, 7), (56, 0, 8, 1)>>"

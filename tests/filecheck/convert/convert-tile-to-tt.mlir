@@ -58,13 +58,66 @@ tile.kernel @narrow(%x : memref<?xbf16>, %o : memref<?xbf16>) grid (1) {
 // CHECK-NOT: extern_elementwise
 // CHECK: [[POWER:%.*]] = math.exp2
 // CHECK: [[BELOW:%.*]] = arith.addf [[POWER]]
-// CHECK: arith.divf %{{.*}}, [[BELOW]]
+// CHECK: [[SCALED:%.*]] = arith.mulf [[BELOW]], %{{.*}}
+// CHECK: [[NEAR:%.*]] = "tt.elementwise_inline_asm"([[SCALED]]) <{asm_string = "rcp.approx.ftz.f32 $0, $1;"
+// CHECK: [[LEFT:%.*]] = math.fma %{{.*}}, [[NEAR]], %{{.*}}
+// CHECK: math.fma [[NEAR]], [[LEFT]], [[NEAR]]
 tile.kernel @half_of_one_more_than_tanh(%x : memref<?xf32>, %o : memref<?xf32>) grid (1) {
   %half = arith.constant 0.5 : f32
   %halves = tile.broadcast %half dims [] : f32 -> vector<64xf32>
   %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<64xf32>
   %t = math.tanh %v : vector<64xf32>
   %s = math.fma %t, %halves, %halves : vector<64xf32>
+  tile.store %s, %o[0] strides (1) : vector<64xf32>, memref<?xf32>
+}
+
+// -----
+
+// A quotient of one more than an exponential is a product with such a reciprocal.
+// CHECK-LABEL: sym_name = "silu"
+// CHECK-NOT: precise_divf
+// CHECK: [[BELOW:%.*]] = arith.addf
+// CHECK: [[SCALED:%.*]] = arith.mulf [[BELOW]], %{{.*}}
+// CHECK: "tt.elementwise_inline_asm"([[SCALED]]) <{asm_string = "rcp.approx.ftz.f32 $0, $1;"
+// CHECK-NOT: precise_divf
+tile.kernel @silu(%x : memref<?xf32>, %o : memref<?xf32>) grid (1) {
+  %one = arith.constant 1.0 : f32
+  %ones = tile.broadcast %one dims [] : f32 -> vector<64xf32>
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<64xf32>
+  %n = arith.negf %v : vector<64xf32>
+  %e = math.exp %n : vector<64xf32>
+  %b = arith.addf %ones, %e : vector<64xf32>
+  %s = arith.divf %v, %b : vector<64xf32>
+  tile.store %s, %o[0] strides (1) : vector<64xf32>, memref<?xf32>
+}
+
+// -----
+
+// Others are divided exactly.
+// CHECK-LABEL: sym_name = "no_product_when_what_is_added_is_not_one"
+// CHECK-NOT: inline_asm
+// CHECK: "tt.precise_divf"
+tile.kernel @no_product_when_what_is_added_is_not_one(%x : memref<?xf32>, %o : memref<?xf32>) grid (1) {
+  %two = arith.constant 2.0 : f32
+  %twos = tile.broadcast %two dims [] : f32 -> vector<64xf32>
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<64xf32>
+  %e = math.exp %v : vector<64xf32>
+  %b = arith.addf %twos, %e : vector<64xf32>
+  %s = arith.divf %v, %b : vector<64xf32>
+  tile.store %s, %o[0] strides (1) : vector<64xf32>, memref<?xf32>
+}
+
+// -----
+
+// CHECK-LABEL: sym_name = "no_product_when_one_is_added_to_anything"
+// CHECK-NOT: inline_asm
+// CHECK: "tt.precise_divf"
+tile.kernel @no_product_when_one_is_added_to_anything(%x : memref<?xf32>, %o : memref<?xf32>) grid (1) {
+  %one = arith.constant 1.0 : f32
+  %ones = tile.broadcast %one dims [] : f32 -> vector<64xf32>
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<64xf32>
+  %b = arith.addf %ones, %v : vector<64xf32>
+  %s = arith.divf %v, %b : vector<64xf32>
   tile.store %s, %o[0] strides (1) : vector<64xf32>, memref<?xf32>
 }
 
