@@ -228,7 +228,9 @@ REDUCTIONS = {
     "total of squares": Row(builds.total_of_squares, POINTS[2::3], (BFLOAT16, FLOAT32)),
     "both ways": Row(builds.both_ways, (*ROWS, *EDGES), gpu=SOME_ROWS),
     "long bodies": Row(builds.long_bodies, ("4096x5", "4096x4", "4096x2")),
-    "bias gradient": Row(builds.bias_gradient, (*ROWS[6:24], *ROWS[25:], *EDGES, *BOXES), gpu=SOME_ROWS[4:5]),
+    "bias gradient": Row(
+        builds.bias_gradient, (*ROWS[6:24], *ROWS[25:], *EDGES, *BOXES, "?1000x20000"), gpu=SOME_ROWS[4:5]
+    ),
     "narrow bias gradient": Row(builds.bias_gradient, SOME_ROWS[2:], (BFLOAT16, FLOAT64, INT64)),
     "gradient of rows": Row(builds.gradient_of_rows, ("1024x3x64", "1024x64x3", "1024x3x5"), gpu=("1024x3x64",)),
     "weight gradient": Row(builds.weight_gradient, (*ROWS[6:24], *ROWS[25:], *EDGES, *BOXES), gpu=SOME_ROWS[4:5]),

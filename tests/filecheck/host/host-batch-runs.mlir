@@ -71,6 +71,18 @@ func.func @no_batch_when_one_overwrites_what_the_other_reads(%x: !host.buffer<f3
   host.return (%a) : (!host.buffer<f32, (128), (1)>) -> ()
 }
 
+// CHECK-LABEL: func.func @no_batch_when_both_write_the_same
+// CHECK: host.run @double ins(%x :
+// CHECK-NEXT: host.run @double ins(%y :
+func.func @no_batch_when_both_write_the_same(%x: !host.buffer<f32, (128), (1)>, %y: !host.buffer<f32, (128), (1)>) -> !host.buffer<f32, (128), (1)> {
+  %a = host.alloc : !host.buffer<f32, (128), (1)>
+  host.stretch {
+    host.run @double ins(%x : !host.buffer<f32, (128), (1)>) outs(%a : !host.buffer<f32, (128), (1)>)
+    host.run @double ins(%y : !host.buffer<f32, (128), (1)>) outs(%a : !host.buffer<f32, (128), (1)>)
+  }
+  host.return (%a) : (!host.buffer<f32, (128), (1)>) -> ()
+}
+
 // CHECK-LABEL: func.func @no_batch_when_slots_overlap
 // CHECK: host.run @double ins(%x : {{.*}} outs(%a :
 // CHECK-NEXT: host.run @negate ins(%a :
