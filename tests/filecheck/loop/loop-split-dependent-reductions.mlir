@@ -896,3 +896,29 @@ func.func @parts_of_leading_dims(%x: tensor<4x23x8000xf32>) -> tensor<4xf32> {
   func.return %y : tensor<4xf32>
 }
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @no_split_when_another_row_is_read
+// CHECK-COUNT-1: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @no_split_when_another_row_is_read(%x: tensor<4x20000xf32>) -> tensor<4x4xf32> {
+  %y = loop.kernel "sums" outs(%o : memref<4x4xf32>) -> tensor<4x4xf32> {
+    loop.parallel (%i, %h) to (4, 4) {
+      %m = loop.reduce (%j) to (20000) [max] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4x20000xf32>
+        loop.yield %v : f32
+      }
+      %s = loop.reduce (%k) to (20000) [add] -> f32 {
+        %v = loop.read %x[%h, %k] : tensor<4x20000xf32>
+        %d = arith.subf %v, %m : f32
+        %e = math.exp %d : f32
+        loop.yield %e : f32
+      }
+      loop.write %s, %o[%i, %h] : memref<4x4xf32>
+    }
+  }
+  func.return %y : tensor<4x4xf32>
+}
+}
