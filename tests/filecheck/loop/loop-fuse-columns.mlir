@@ -460,3 +460,31 @@ func.func @no_fusion_when_nothing_is_reduced(%x: tensor<1x8192xf32>) -> (tensor<
   }
   func.return %y, %b : tensor<1x8192xf32>, tensor<8192xf32>
 }
+
+// CHECK-LABEL: @no_fusion_when_columns_keep_something
+// CHECK: loop.kernel "neg" outs
+// CHECK: loop.kernel "sum" outs
+func.func @no_fusion_when_columns_keep_something(%x: tensor<1024x64xf32>, %g: tensor<64xf32>) -> (tensor<1024x64xf32>, tensor<64xf32>) {
+  %y = loop.kernel "neg" outs(%o : memref<1024x64xf32>) -> tensor<1024x64xf32> {
+    loop.parallel (%i, %j) to (1024, 64) {
+      %v = loop.read %x[%i, %j] : tensor<1024x64xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i, %j] : memref<1024x64xf32>
+    }
+  }
+  %b = loop.kernel "sum" outs(%p : memref<64xf32>) -> tensor<64xf32> {
+    %l = loop.local (64) : memref<64xf32>
+    loop.parallel (%k) to (64) {
+      %f = loop.read %g[%k] : tensor<64xf32>
+      loop.write %f, %l[%k] : memref<64xf32>
+      %t = loop.reduce (%r) to (1024) [add] -> f32 {
+        %v = loop.read %y[%r, %k] : tensor<1024x64xf32>
+        %u = loop.read %l[%k] : memref<64xf32>
+        %w = arith.mulf %v, %u : f32
+        loop.yield %w : f32
+      }
+      loop.write %t, %p[%k] : memref<64xf32>
+    }
+  }
+  func.return %y, %b : tensor<1024x64xf32>, tensor<64xf32>
+}
