@@ -218,9 +218,18 @@ class GridPlanner:
         elements = widths[row] * (sum(blocks_of(length)) if kept else inner)
         if elements > RESIDENT_ELEMENTS:
             return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.row_warps(nest, PIECE_ELEMENTS))
-        if kept and elements > LONG_ROW and self.held(nest, elements) <= HELD * 32 * FEW_WARPS:
+        if kept and self.is_long(nest, elements):
             return GridPlan(nest, tuple(widths), RESIDENT_ELEMENTS, FEW_WARPS, registers=REGISTERS, keeps_rows=True)
         return GridPlan(nest, tuple(widths), RESIDENT_ELEMENTS, self.row_warps(nest, elements), keeps_rows=kept)
+
+    def is_long(self, nest: loop.ParallelOp, elements: int) -> bool:
+        """Whether a kept row leaves no room for another program of as many threads as usual. Of narrow elements rows
+        come twice as fast, so that half as many have threads wait for each other."""
+        held = self.held(nest, elements)
+        if elements > LONG_ROW:
+            return held <= HELD * 32 * FEW_WARPS
+        narrow = all(access.bits < POINT_BITS for access in self.model.accesses if access.elements >= elements)
+        return narrow and 2 * elements > LONG_ROW and held <= LONG_ROW
 
     def held(self, nest: loop.ParallelOp, elements: int) -> int:
         """Registers that hold a row of so many elements of each tensor that its reductions read."""

@@ -229,3 +229,83 @@ func.func @ragged_row(%x: tensor<512x5000xf32>) -> (tensor<512xf32>, tensor<512x
   func.return %y, %z : tensor<512xf32>, tensor<512xf32>
 }
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Of narrow elements shorter rows are long, too.
+// CHECK-LABEL: tile.kernel @narrow_row
+// CHECK-SAME: stepwell.num_warps = 8 : i32, {{.*}}stepwell.registers = 128 : i32
+func.func @f(%x: tensor<512x12288xbf16>) -> tensor<512x12288xbf16> {
+  %y = loop.kernel "narrow_row" outs(%o : memref<512x12288xbf16>) -> tensor<512x12288xbf16> {
+    loop.parallel (%i) to (512) {
+      %s = loop.reduce (%j) to (12288) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<512x12288xbf16>
+        %w = arith.extf %v : bf16 to f32
+        loop.yield %w : f32
+      }
+      loop.parallel (%j) to (12288) {
+        %v = loop.read %x[%i, %j] : tensor<512x12288xbf16>
+        %w = arith.extf %v : bf16 to f32
+        %d = arith.subf %w, %s : f32
+        %r = arith.truncf %d : f32 to bf16
+        loop.write %r, %o[%i, %j] : memref<512x12288xbf16>
+      }
+    }
+  }
+  func.return %y : tensor<512x12288xbf16>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// As many threads as usual: each holds no more than 32 elements.
+// CHECK-LABEL: tile.kernel @no_few_warps_when_elements_are_wide
+// CHECK-NOT: stepwell.registers
+// CHECK-SAME: stepwell.num_warps = 16 : i32
+func.func @f(%x: tensor<512x16384xf32>) -> tensor<512x16384xf32> {
+  %y = loop.kernel "no_few_warps_when_elements_are_wide" outs(%o : memref<512x16384xf32>) -> tensor<512x16384xf32> {
+    loop.parallel (%i) to (512) {
+      %s = loop.reduce (%j) to (16384) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<512x16384xf32>
+        loop.yield %v : f32
+      }
+      loop.parallel (%j) to (16384) {
+        %v = loop.read %x[%i, %j] : tensor<512x16384xf32>
+        %d = arith.subf %v, %s : f32
+        loop.write %d, %o[%i, %j] : memref<512x16384xf32>
+      }
+    }
+  }
+  func.return %y : tensor<512x16384xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Nor are there more of them in a row of 8192.
+// CHECK-LABEL: tile.kernel @no_registers_asked_for_when_rows_are_short
+// CHECK-NOT: stepwell.registers
+// CHECK-SAME: stepwell.num_warps = 8 : i32
+func.func @f(%x: tensor<512x8192xbf16>) -> tensor<512x8192xbf16> {
+  %y = loop.kernel "no_registers_asked_for_when_rows_are_short" outs(%o : memref<512x8192xbf16>) -> tensor<512x8192xbf16> {
+    loop.parallel (%i) to (512) {
+      %s = loop.reduce (%j) to (8192) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<512x8192xbf16>
+        %w = arith.extf %v : bf16 to f32
+        loop.yield %w : f32
+      }
+      loop.parallel (%j) to (8192) {
+        %v = loop.read %x[%i, %j] : tensor<512x8192xbf16>
+        %w = arith.extf %v : bf16 to f32
+        %d = arith.subf %w, %s : f32
+        %r = arith.truncf %d : f32 to bf16
+        loop.write %r, %o[%i, %j] : memref<512x8192xbf16>
+      }
+    }
+  }
+  func.return %y : tensor<512x8192xbf16>
+}
+}
