@@ -108,9 +108,11 @@ def test_rows_are_masked_unless_they_are_known_to_fill_their_tiles(rows: str, ma
     assert any(isinstance(op, tile.CompareOp) for op in module.walk()) == masked
 
 
-@pytest.mark.parametrize(("tiles", "ragged"), [(5, False), (8, False), (9, True), (16, False)])
-def test_the_last_tiles_of_a_column_may_be_fewer_than_a_group(tiles: int, ragged: bool) -> None:
-    module = converted(("512", str(64 * tiles)))
+@pytest.mark.parametrize(
+    ("rows", "ragged"), [("320", False), ("512", False), ("576", True), ("1024", False), ("s0 * 128", True)]
+)
+def test_the_last_tiles_of_a_column_may_be_fewer_than_a_group(rows: str, ragged: bool) -> None:
+    module = converted(("to (512, 512)", f"to ({rows}, 512)"))
     places = [str(op.access) for op in module.walk() if isinstance(op, tile.IndexOp)]
     assert any("min(" in place for place in places) == ragged
 
