@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    LocationAttr,
     ModuleOp,
     i1,
 )
@@ -100,7 +99,7 @@ class Fuser:
     def fuse(self, producer: Pointwise) -> None:
         """Moves or copies the producer to its readers where that pays."""
         reads = self.reads_of(producer)
-        if reads is None or not self.pays(producer, reads) or not permitted(producer.describe_move):
+        if not reads or not self.pays(producer, reads) or not permitted(producer.describe_move):
             return
         for read, consumer in reads[:-1]:
             inline(producer, read, consumer, self.sizes, move=False)
@@ -108,21 +107,21 @@ class Fuser:
         del self.kernels[producer.kernel.op]
         erase(producer.kernel.op)
 
-    def reads_of(self, producer: Pointwise) -> list[tuple[loop.ReadOp, Kernel]] | None:
-        """All reads of the result with their kernels; None if something else uses it, or nothing."""
+    def reads_of(self, producer: Pointwise) -> list[tuple[loop.ReadOp, Kernel]]:
+        """All reads of the result with their kernels; none if something else uses it, too."""
         reads: list[tuple[loop.ReadOp, Kernel]] = []
         for use in producer.result.uses:
             read = use.operation
             if not isinstance(read, loop.ReadOp):
-                return None
+                return []
             *_, outermost = (read, *enclosing_nests(read))
             around = outermost.parent_op()
             assert isinstance(around, loop.KernelOp)
             kernel = self.kernels[around]
             if kernel.is_product and isinstance(read.parent_op(), loop.ReduceOp):
-                return None  # a product reads its factors from memory
+                return []  # a product reads its factors from memory
             reads.append((read, kernel))
-        return _without_repetition(reads) or None
+        return _without_repetition(reads)
 
     def pays(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
         tests = (self.within_limits, self.repeats_little, self.saves_bytes)
@@ -261,9 +260,11 @@ class _Inliner:
         else:
             other = self.add(_one(read.result.type))
         placed = loop.ReadOp.make(read.source, indices, read.map.results, guard, other)
+        placed.location = read.location
         self.compose(placed)
+        self.insert(placed)
         self.consumer.note(placed)
-        return self.add(placed, read.location)
+        return placed.result
 
     def materialize_indices(self, op: Operation) -> None:
         """Indices that are used as plain operands become `loop.index` values."""
@@ -276,8 +277,8 @@ class _Inliner:
         assert block is not None
         block.insert_op_before(op, self.read)
 
-    def add(self, op: Operation, location: LocationAttr | None = None) -> SSAValue:
-        op.location = location or self.read.location
+    def add(self, op: Operation) -> SSAValue:
+        op.location = self.read.location
         self.insert(op)
         return SSAValue.get(op)
 

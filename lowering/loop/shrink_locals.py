@@ -107,12 +107,13 @@ class Shrinker:
         return outer, rest
 
     def bound(self, access: AccessOp, expr: Expr) -> Expr | None:
-        """One more than the greatest value of a sum of indices with non-negative coefficients."""
+        """One more than the greatest value of a sum of indices that grows with each: one that counts down holds a
+        constant as well, since no place is negative."""
         indices = index_operands(access)
         total = ONE
         for position in sorted(expr.dims):
             extent, factor = extent_of(indices[position]), expr.coefficient(position)
-            if extent is None or factor is None or any(value < 0 for _, value in factor.terms):
+            if extent is None or factor is None:
                 return None
             total = total + (extent - 1) * factor
             expr = expr - factor * dim(position)

@@ -175,7 +175,7 @@ class PhaseSplitter:
         if value in self.types:
             return self.tensors[value]
         maker = value.owner
-        if not isinstance(maker, Operation) or maker not in self.number or maker.parent is start.parent:
+        if maker not in self.number or maker.parent is start.parent:
             return value
         made: Operation
         if isinstance(maker, REMADE):

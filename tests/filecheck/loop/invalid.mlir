@@ -81,3 +81,16 @@ func.func @f(%x: tensor<8xf32>, %z: f32) {
   func.return
 }
 // CHECK: loop.for: expected one dimension, got 2
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
+  %y = loop.kernel "k" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      loop.write %v, %o[%i] argmax : memref<8xf32>
+    }
+  }
+  func.return
+}
+// CHECK: loop.write: expected a combiner of single values, got argmax

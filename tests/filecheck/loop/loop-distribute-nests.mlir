@@ -185,21 +185,23 @@ module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128
 // CHECK-LABEL: @places_that_are_computed
 // CHECK-COUNT-2: loop.kernel
 // CHECK-NOT: loop.kernel
-func.func @places_that_are_computed(%x: tensor<8xf32>, %at: tensor<8xi64>) -> tensor<8xf32> {
-  %y = loop.kernel "k" outs(%o : memref<8xf32>) -> tensor<8xf32> {
-    %l = loop.local (8) : memref<8xf32>
-    loop.parallel (%i) to (8) {
-      %v = loop.read %x[%i] : tensor<8xf32>
-      %c = loop.read %at[%i] : tensor<8xi64>
-      %p = arith.index_cast %c : i64 to index
-      loop.write %v, %l[%p] : memref<8xf32>
-    }
-    loop.parallel (%j) to (8) {
-      %v = loop.read %l[%j] : memref<8xf32>
-      loop.write %v, %o[%j] : memref<8xf32>
+func.func @places_that_are_computed(%x: tensor<64x8xf32>, %at: tensor<8xi64>) -> tensor<64x8xf32> {
+  %y = loop.kernel "k" outs(%o : memref<64x8xf32>) -> tensor<64x8xf32> {
+    loop.parallel (%b) to (64) {
+      %l = loop.local (8) : memref<8xf32>
+      loop.parallel (%i) to (8) {
+        %v = loop.read %x[%b, %i] : tensor<64x8xf32>
+        %c = loop.read %at[%i] : tensor<8xi64>
+        %p = arith.index_cast %c : i64 to index
+        loop.write %v, %l[%p] : memref<8xf32>
+      }
+      loop.parallel (%j) to (8) {
+        %v = loop.read %l[%j] : memref<8xf32>
+        loop.write %v, %o[%b, %j] : memref<64x8xf32>
+      }
     }
   }
-  func.return %y : tensor<8xf32>
+  func.return %y : tensor<64x8xf32>
 }
 }
 
@@ -210,24 +212,26 @@ module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128
 // CHECK-LABEL: @one_row_of_two
 // CHECK-COUNT-2: loop.kernel
 // CHECK-NOT: loop.kernel
-func.func @one_row_of_two(%x: tensor<8xf32>) -> tensor<2x8xf32> {
-  %y = loop.kernel "k" outs(%o : memref<2x8xf32>) -> tensor<2x8xf32> {
-    %l = loop.local (2, 8) : memref<2x8xf32>
+func.func @one_row_of_two(%x: tensor<64x8xf32>) -> tensor<64x2x8xf32> {
+  %y = loop.kernel "k" outs(%o : memref<64x2x8xf32>) -> tensor<64x2x8xf32> {
     %none = arith.constant 0.0 : f32
     %first = arith.constant 0 : i64
-    loop.parallel (%i) to (8) {
-      %v = loop.read %x[%i] : tensor<8xf32>
-      %e = math.exp %v : f32
-      loop.write %e, %l[0, %i] : memref<2x8xf32>
-    }
-    loop.parallel (%m, %j) to (2, 8) {
-      %n = loop.index [%m] : i64
-      %c = arith.cmpi eq, %n, %first : i64
-      %v = loop.read %l[%m, 7 - %j] if %c else %none : memref<2x8xf32>
-      loop.write %v, %o[%m, %j] : memref<2x8xf32>
+    loop.parallel (%b) to (64) {
+      %l = loop.local (2, 8) : memref<2x8xf32>
+      loop.parallel (%i) to (8) {
+        %v = loop.read %x[%b, %i] : tensor<64x8xf32>
+        %e = math.exp %v : f32
+        loop.write %e, %l[0, %i] : memref<2x8xf32>
+      }
+      loop.parallel (%m, %j) to (2, 8) {
+        %n = loop.index [%m] : i64
+        %c = arith.cmpi eq, %n, %first : i64
+        %v = loop.read %l[%m, 7 - %j] if %c else %none : memref<2x8xf32>
+        loop.write %v, %o[%b, %m, %j] : memref<64x2x8xf32>
+      }
     }
   }
-  func.return %y : tensor<2x8xf32>
+  func.return %y : tensor<64x2x8xf32>
 }
 }
 
@@ -238,18 +242,20 @@ module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128
 // CHECK-LABEL: @updates_that_are_read
 // CHECK-COUNT-2: loop.kernel
 // CHECK-NOT: loop.kernel
-func.func @updates_that_are_read(%x: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
-  %y, %z = loop.kernel "k" outs(%o : memref<8xf32> = %b, %p : memref<8xf32>) -> tensor<8xf32>, tensor<8xf32> {
-    loop.parallel (%i) to (8) {
-      %v = loop.read %x[%i] : tensor<8xf32>
-      loop.write %v, %o[%i] add : memref<8xf32>
-    }
-    loop.parallel (%j) to (8) {
-      %v = loop.read %o[%j] : memref<8xf32>
-      loop.write %v, %p[%j] : memref<8xf32>
+func.func @updates_that_are_read(%x: tensor<64x8xf32>, %b: tensor<64x8xf32>) -> (tensor<64x8xf32>, tensor<64x8xf32>) {
+  %y, %z = loop.kernel "k" outs(%o : memref<64x8xf32> = %b, %p : memref<64x8xf32>) -> tensor<64x8xf32>, tensor<64x8xf32> {
+    loop.parallel (%i) to (64) {
+      loop.parallel (%j) to (8) {
+        %v = loop.read %x[%i, %j] : tensor<64x8xf32>
+        loop.write %v, %o[%i, %j] add : memref<64x8xf32>
+      }
+      loop.parallel (%k) to (8) {
+        %v = loop.read %o[%i, 7 - %k] : memref<64x8xf32>
+        loop.write %v, %p[%i, %k] : memref<64x8xf32>
+      }
     }
   }
-  func.return %y, %z : tensor<8xf32>, tensor<8xf32>
+  func.return %y, %z : tensor<64x8xf32>, tensor<64x8xf32>
 }
 }
 
@@ -350,5 +356,33 @@ func.func @no_distribution_within_one_phase(%x: tensor<8xf32>) -> tensor<8xf32> 
     }
   }
   func.return %y : tensor<8xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// The row was written, wherever it is.
+// CHECK-LABEL: @no_distribution_when_a_place_is_known_before_both_nests
+// CHECK-COUNT-1: loop.kernel
+// CHECK-NOT: loop.kernel
+func.func @no_distribution_when_a_place_is_known_before_both_nests(%x: tensor<64x8xf32>, %at: tensor<64xi64>) -> tensor<64x8xf32> {
+  %y = loop.kernel "k" outs(%o : memref<64x8xf32>) -> tensor<64x8xf32> {
+    loop.parallel (%i) to (64) {
+      %l = loop.local (4, 8) : memref<4x8xf32>
+      %c = loop.read %at[%i] : tensor<64xi64>
+      %p = arith.index_cast %c : i64 to index
+      loop.parallel (%j) to (8) {
+        %v = loop.read %x[%i, %j] : tensor<64x8xf32>
+        %e = math.exp %v : f32
+        loop.write %e, %l[%p, %j] : memref<4x8xf32>
+      }
+      loop.parallel (%k) to (8) {
+        %w = loop.read %l[%p, 7 - %k] : memref<4x8xf32>
+        loop.write %w, %o[%i, %k] : memref<64x8xf32>
+      }
+    }
+  }
+  func.return %y : tensor<64x8xf32>
 }
 }
