@@ -72,7 +72,7 @@ def places(read: loop.ReadOp, writer: loop.WriteOp, nest: Operation) -> dict[SSA
                 continue
             if written.as_dim is not None:
                 pairs.append((writer.indices[written.as_dim], wanted))
-            elif written != wanted or written.dims:
+            elif not _is_shared(written, writer, wanted, read, nest):
                 return None
     for index, place in pairs:
         if is_index_in(index, nest):
@@ -80,6 +80,15 @@ def places(read: loop.ReadOp, writer: loop.WriteOp, nest: Operation) -> dict[SSA
         elif place.as_dim is None or read.indices[place.as_dim] is not index:
             return None
     return found
+
+
+def _is_shared(written: Expr, writer: loop.WriteOp, wanted: Expr, read: loop.ReadOp, nest: Operation) -> bool:
+    """Whether both name one place, which only indices outside of the nest decide."""
+    around = {number: writer.indices[number] for number in written.dims}
+    numbers = {index: number for number, index in enumerate(read.indices)}
+    if any(is_index_in(index, nest) or index not in numbers for index in around.values()):
+        return False
+    return written.substitute_dims({number: dim(numbers[index]) for number, index in around.items()}) == wanted
 
 
 def can_remake(read: loop.ReadOp, writes: list[loop.WriteOp]) -> bool:

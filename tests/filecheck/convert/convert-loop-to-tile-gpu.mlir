@@ -309,3 +309,34 @@ func.func @f(%x: tensor<512x8192xbf16>) -> tensor<512x8192xbf16> {
   func.return %y : tensor<512x8192xbf16>
 }
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// What is written and read at one quotient of an outer index is computed again at the place of the read.
+// CHECK-LABEL: @pooled
+// CHECK: tile.kernel @pooled_0
+// CHECK: math.exp
+// CHECK: tile.store
+// CHECK: math.exp
+// CHECK: tile.store
+func.func @pooled(%x: tensor<64x8x16xf32>) -> (tensor<64x8x16xf32>, tensor<64x8x8xf32>) {
+  %y, %z = loop.kernel "pooled" outs(%o : memref<64x8x16xf32>, %p : memref<64x8x8xf32>) -> tensor<64x8x16xf32>, tensor<64x8x8xf32> {
+    loop.parallel (%i) to (512) {
+      loop.parallel (%j) to (16) {
+        %v = loop.read %x[%i floordiv 8, %i mod 8, %j] : tensor<64x8x16xf32>
+        %e = math.exp %v : f32
+        loop.write %e, %o[%i floordiv 8, %i mod 8, %j] : memref<64x8x16xf32>
+      }
+      loop.parallel (%k) to (8) {
+        %s = loop.reduce (%l) to (2) [add] -> f32 {
+          %v = loop.read %o[%i floordiv 8, %i mod 8, %k * 2 + %l] : memref<64x8x16xf32>
+          loop.yield %v : f32
+        }
+        loop.write %s, %p[%i floordiv 8, %i mod 8, %k] : memref<64x8x8xf32>
+      }
+    }
+  }
+  func.return %y, %z : tensor<64x8x16xf32>, tensor<64x8x8xf32>
+}
+}
