@@ -1,11 +1,8 @@
-"""The logistic function, and `s (1 + f(x))` for a sigmoid f, erf or tanh, without f itself, in fewer instructions.
+"""The logistic function, and `s (1 + f(x))` for a sigmoid f, erf or tanh, as GELU asks for it, in fewer instructions.
 
-It and SiLU divide by a number from 1 on. The exact division branches for the sake of others, and takes registers that
-rows are held in; a product with the reciprocal is right to a unit in the last place, less than the exponential is off
-by. The sum is what GELU asks for. Of tanh it is the logistic function, which is nearer to the exact result than a sum
-that cancels. Of erf it is right to 3e-5 of the sum, so only where results are rounded to 11 bits or less: in kernels of
-products, where what follows a sum runs while the matrix units wait; other kernels wait for memory, so they take
-libdevice's.
+Of tanh it is the logistic function, which is nearer to the exact result than a sum that cancels. Of erf it is right to
+3e-5 of the sum, so only where results are rounded to 11 bits or less: in kernels of products, where what follows a
+sum runs while the matrix units wait; other kernels wait for memory, so they take libdevice's.
 """
 
 from __future__ import annotations
@@ -123,8 +120,9 @@ def one_plus_tanh(b: ProductBuilder, x: SSAValue, scale: float) -> SSAValue:
 def reciprocal(b: ProductBuilder, x: SSAValue) -> SSAValue:
     """1/x for x from 1 on, which may be infinite: an approximation, and a step of Newton's.
 
-    The greatest numbers have reciprocals that are not normal, those of 2⁻³² x are. The step must not multiply an
-    infinity by 0.
+    The exact division branches for the sake of other numbers, and takes registers that rows are held in. A product with
+    this is right to a unit in the last place, less than the exponential is off by. The greatest numbers have
+    reciprocals that are not normal, those of 2⁻³² x are. The step must not multiply an infinity by 0.
     """
     scale = b.constant(2.0**-32, x.type)
     scaled = b.op(arith.MulfOp, x, scale)
