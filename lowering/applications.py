@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from unittest.mock import patch
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -71,8 +70,9 @@ def limited(limit: int | None = None) -> Iterator[Steps]:
         return rewrite_module(walker, module)
 
     token = _steps.set(steps)
+    PatternRewriteWalker.rewrite_module = counting  # type: ignore[method-assign, assignment]
     try:
-        with patch.object(PatternRewriteWalker, "rewrite_module", counting):
-            yield steps
+        yield steps
     finally:
+        PatternRewriteWalker.rewrite_module = rewrite_module  # type: ignore[method-assign]
         _steps.reset(token)
