@@ -18,7 +18,7 @@ def test_code_is_as_it_was(kind: str, name: str) -> None:
         pytest.fail(
             f"{len(changed)} programs differ, first at:\n  " + "\n  ".join(changed) + "\nshow one:"
             f"\n  python -m stepwell.tests.golden.corpus '{first}' --against HEAD"
-            "\nif that is meant, on a clean tree:\n  python -m stepwell.tests.golden.corpus --update",
+            f"\nif that is meant:\n  python -m stepwell.tests.golden.corpus --update {kind}",
             pytrace=False,
         )
 
