@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from ...ir import loop
-from ...ir.expr import Expr, const
+from ...ir.expr import const, product
 from ...ir.shapes import sizes_of
 from ...ir.target import target_of
 from ..analysis.accesses import all_ops, nests_of, only
@@ -72,6 +72,7 @@ def quotients(read: loop.ReadOp) -> Iterator[tuple[SSAValue, int]]:
 
 def is_reduced(tensor: SSAValue, volume: int) -> bool:
     """Whether each element of a tensor, or of one of as many elements that it is made of, is a reduction of so many."""
+    count = product(sizes_of(tensor.type))
     waiting, seen = [tensor], set[SSAValue]()
     while waiting:
         made = waiting.pop()
@@ -79,19 +80,10 @@ def is_reduced(tensor: SSAValue, volume: int) -> bool:
         if made in seen or not isinstance(kernel, loop.KernelOp):
             continue
         seen.add(made)
-        if any(isinstance(op, loop.ReduceOp) and volume_of(op.sizes) == volume for op in all_ops(kernel.block)):
+        if any(isinstance(op, loop.ReduceOp) and product(op.sizes) == const(volume) for op in all_ops(kernel.block)):
             return True
-        waiting += [
-            source
-            for source in captured(kernel)
-            if volume_of(sizes_of(source.type)) == volume_of(sizes_of(tensor.type))
-        ]
+        waiting += [source for source in captured(kernel) if product(sizes_of(source.type)) == count]
     return False
-
-
-def volume_of(sizes: tuple[Expr, ...]) -> int | None:
-    """The product of sizes that are known."""
-    return prod(size.constant for size in sizes) if all(size.is_constant for size in sizes) else None
 
 
 class LoopSplitGroups(ModulePass):

@@ -42,7 +42,8 @@ class Decisions:
 
     def watch(self, key: int, value: T, neutral: bool, others: Callable[[], object]) -> T:
         """The value of a condition. It decides if it is not the neutral one and the conditions behind it, which are
-        asked only then, would give that; where they can't even be asked without it, too."""
+        asked only then, would give that; where they can't even be asked without it, too. Asking may have effects, as of
+        a step that is counted: tests may fail while watched, which says nothing of the compiler."""
         if bool(value) != neutral and key not in self.decided:
             try:
                 decides = bool(others()) == neutral
