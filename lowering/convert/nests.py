@@ -217,23 +217,26 @@ class NestEmitter:
 
     def fold(self, op: loop.ReduceOp, spans: Sequence[Span], identities: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """Combines what the body yields, one after the other."""
-        own_lanes = any(span.width > 1 for span in spans)
         in_order = yields_in_order(op)
 
         def step(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             self.body(op.block)
-            values = self._to_width(self.values(op.yielded.operands))
-            masked = self._masked(values, identities) if own_lanes else values
-            return self.builder.combine(combiners_of(op), carried, masked, in_order=in_order)
+            values = self._masked(op, self._to_width(self.values(op.yielded.operands)), identities)
+            return self.builder.combine(combiners_of(op), carried, values, in_order=in_order)
 
         return self.loops(spans, identities, step)
 
-    def _masked(self, values: Sequence[SSAValue], identities: Sequence[SSAValue]) -> list[SSAValue]:
-        """Lanes beyond the end contribute the identity."""
-        mask = self.builder.mask
-        assert mask is not None
+    def _masked(
+        self, op: loop.ReduceOp, values: Sequence[SSAValue], identities: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """Where the reduction itself runs along lanes, in whichever of its loops, those beyond the end contribute the
+        identity."""
+        lane = self.builder.lane
+        if lane is None or lane.index not in op.indices:
+            return values
+        assert lane.mask is not None
         pairs = zip(values, identities, strict=True)
-        return [self.builder.select(mask, value, identity) for value, identity in pairs]
+        return [self.builder.select(lane.mask, value, identity) for value, identity in pairs]
 
     # -- locals ----------------------------------------------------------------------------------
 

@@ -205,6 +205,11 @@ class Grower:
     values: list[Value] = field(default_factory=list)
     arguments: list[Any] = field(default_factory=list)
 
+    @property
+    def steps(self) -> Sequence[Step]:
+        """What a program may do next."""
+        return STEPS
+
     def pick(self, accepts: Callable[[Value], bool], trust: Trust = Trust.BOUND) -> Value | None:
         fitting = [value for value in self.values if value.trust <= trust and accepts(value)]
         return self.choose.one_of(fitting) if fitting else None
@@ -729,6 +734,24 @@ STEPS: tuple[Step, ...] = (
 )  # fmt: skip
 
 
+class RoomyGrower(Grower):
+    """Grows programs on tensors of many vector registers, most of which machine code should run: loops over them are
+    cut into runs, pieces and programs, none of which need end where a register does, along dims in any order."""
+
+    @property
+    def sizes(self) -> Sequence[Expr]:
+        named = [symbol(name) for name in self.symbols]
+        return [as_expr(37), as_expr(2), as_expr(19), *named, as_expr(70), *named, as_expr(8)]
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        return (*STEPS, *[unary, binary, permute, reduce] * 4)
+
+    def new_argument(self, element: Attribute | None = None) -> Value:
+        made = super().new_argument(element or self.choose.one_of((FLOAT32, FLOAT64, FLOAT32, BFLOAT16, INT32)))
+        return self.add(graph.PermuteOp.make(made.ssa, self.choose.order(made.rank)), made.trust)
+
+
 def _finished(g: Grower) -> Program:
     """The program that returns every value which nothing else uses."""
     used = {operand for op in g.block.ops for operand in op.operands}
@@ -749,7 +772,7 @@ def grown(choose: Choices, most: int, exact_functions: bool, grower: type[Grower
         argument.name_hint = name
     g = grower(choose, symbols, exact_functions, block, arguments=list(symbols.values()))
     g.new_argument()
-    for step in choose.several(STEPS, choose.integer(1, most // 2), most):
+    for step in choose.several(g.steps, choose.integer(1, most // 2), most):
         step(g)
     return _finished(g)
 
@@ -766,4 +789,4 @@ def rolled_program(seed: int, most: int = 16, exact_functions: bool = True, grow
     return grown(Rolled(seed), most, exact_functions, grower)
 
 
-__all__ = ["APPROXIMATE", "Grower", "Program", "Trust", "Value", "programs", "rolled_program"]
+__all__ = ["APPROXIMATE", "Grower", "Program", "RoomyGrower", "Trust", "Value", "programs", "rolled_program"]

@@ -35,7 +35,7 @@ from stepwell.runtime.reference import to_array
 from stepwell.tests.forks import Forks, Say
 from stepwell.tests.interpreters.support import context, parse
 from stepwell.tests.property.bounds import Reference
-from stepwell.tests.property.programs import Program, rolled_program
+from stepwell.tests.property.programs import Grower, Program, RoomyGrower, rolled_program
 from stepwell.tests.property.test_programs import FUSION, cost, text_of
 
 GRAPH = next(names for stage, names in CPU if stage == "graph")
@@ -44,7 +44,8 @@ LOWERING = ("convert-graph-to-loop", *FUSION, "convert-loop-to-tile")
 LOOP_PASSES = [name for name in PASSES if name.startswith("loop-")]
 
 NATIVE_EVERY = 5
-"""One program in so many runs as machine code, the others in the interpreter of the tile level."""
+"""One program in so many runs as machine code, every other one of these on large tensors; the rest run in the
+interpreter of the tile level."""
 
 STEPS_EVERY = 12
 """Of the others, one in so many also runs at every level on the way, goes through one pass alone (each has its turn)
@@ -75,7 +76,8 @@ class Examination:
         self.seed = seed
         self.step = "graph"
         self.native = seed % NATIVE_EVERY == 0
-        self.program = rolled_program(seed, exact_functions=not self.native)
+        grower = RoomyGrower if seed % (2 * NATIVE_EVERY) == 0 else Grower
+        self.program = rolled_program(seed, exact_functions=not self.native, grower=grower)
 
     def run(self) -> None:
         """Raises what is wrong."""

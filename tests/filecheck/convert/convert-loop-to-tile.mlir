@@ -206,6 +206,29 @@ func.func @split(%x: tensor<8000000xf32>) -> tensor<f32> {
 
 // -----
 
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @runs_within_lanes
+func.func @runs_within_lanes(%x: tensor<21x400xf32, #stepwell.layout<(21, 400), (1, 21)>>) -> tensor<f32> {
+  %y = loop.kernel "total" outs(%o : memref<f32>) -> tensor<f32> {
+    %s = loop.reduce (%i, %j) to (21, 400) [add] -> f32 {
+      %v = loop.read %x[%i, %j] : tensor<21x400xf32, #stepwell.layout<(21, 400), (1, 21)>>
+      loop.yield %v : f32
+    }
+    loop.write %s, %o[] : memref<f32>
+  }
+  func.return %y : tensor<f32>
+}
+// Lanes run along the outer loop, runs of additions along the inner one: lanes beyond the end add 0 all the same.
+// CHECK: tile.kernel @total_0
+// CHECK: tile.for {{%\w+}}, [[M:%\w+]] = [0] to [21]
+// CHECK: tile.for {{%\w+}} = [{{%\w+}}] to
+// CHECK: [[V:%\w+]] = tile.load
+// CHECK-NEXT: [[W:%\w+]] = tile.select [[M]], [[V]]
+// CHECK-NEXT: arith.addf {{%\w+}}, [[W]]
+}
+
+// -----
+
 module {
 // CHECK-LABEL: @no_parallel_programs_when_indices_may_collide
 func.func @no_parallel_programs_when_indices_may_collide(%g: tensor<4096x64xf32>, %ids: tensor<4096xi64>, %z: tensor<100x64xf32>) -> tensor<100x64xf32> {
