@@ -37,6 +37,7 @@ from .tt_products import (
     mark_loop,
     sums_products,
 )
+from .tt_quotients import QUOTIENTS
 from .tt_sigmoids import SIGMOIDS, rounds_products
 
 ALIGNMENT = 16
@@ -296,6 +297,7 @@ def _emit_nothing(b: KernelBuilder, op: tile.PrefetchOp) -> None:
 EMITTERS: dict[type[Operation], Callable[[KernelBuilder, Any], None]] = {
     **ARITHMETIC,
     **PRODUCTS,
+    **QUOTIENTS,
     **SIGMOIDS,
     tile.ProgramIdOp: _emit_program,
     tile.GridSizeOp: _emit_grid_size,

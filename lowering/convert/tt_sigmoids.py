@@ -12,14 +12,14 @@ from math import e, log2
 from typing import Any
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import FloatAttr, f32
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
 from ...ir import tile, tt
 from ...ir.tile.ops import element_of
-from ...ir.tt.ops import RECIPROCAL
 from .tt_arith import ARITHMETIC
 from .tt_products import ProductBuilder
+from .tt_quotients import NARROW_BITS, number_of, reciprocal
 
 LOG2_ERFC = (
     -1.6276460886001587,
@@ -31,22 +31,7 @@ LOG2_ERFC = (
 """log2(erfc(x)) = x P(x) for x from 0 on, the lowest power first; fitted on [0, 4] with erfc, at least 1e-3, as the
 weight of errors. It falls to the end, so that erfc ends at 0; where erfc is 1e-5, 0.7 % of it are wrong."""
 
-GREATEST = (2.0 - 2.0**-23) * 2.0**127
-"""The greatest f32."""
-
-NARROW_BITS = 16
-"""Of an element that hides such errors."""
-
 Sigmoid = math.ErfOp | math.TanhOp
-
-
-def number_of(value: SSAValue) -> float | None:
-    """The number that a block has in every lane, if it is a constant."""
-    owner = value.owner
-    if isinstance(owner, tile.BroadcastOp):
-        return number_of(owner.operand)
-    held = owner.value if isinstance(owner, arith.ConstantOp) else None
-    return held.value.data if isinstance(held, FloatAttr) else None
 
 
 def scaled_sum(op: Operation) -> tuple[Sigmoid, float] | None:
@@ -81,24 +66,6 @@ def _emit_sum(b: ProductBuilder, op: arith.AddfOp | math.FmaOp) -> None:
         b.values[op.result] = SUMS[type(sigmoid)](b, b.values[sigmoid.operand], scale)
 
 
-def is_above_one(value: SSAValue) -> bool:
-    """Whether a value is `1 + exp(…)` in f32, which the logistic function and SiLU divide by."""
-    total = value.owner
-    return (
-        isinstance(total, arith.AddfOp)
-        and element_of(value.type) == f32
-        and any(number_of(term) == 1.0 for term in total.operands)
-        and any(isinstance(term.owner, math.ExpOp | math.Exp2Op) for term in total.operands)
-    )
-
-
-def _emit_quotient(b: ProductBuilder, op: arith.DivfOp) -> None:
-    if is_above_one(op.rhs):
-        b.values[op.result] = b.op(arith.MulfOp, b.values[op.lhs], reciprocal(b, b.values[op.rhs]))
-    else:
-        ARITHMETIC[type(op)](b, op)
-
-
 def one_plus_erf(b: ProductBuilder, x: SSAValue, scale: float) -> SSAValue:
     """`erfc(-x)`, as `erfc(|x|)` left of 0 and `2 - erfc(|x|)` right of it, which loses nothing by cancellation."""
     size = b.op(math.AbsFOp, x)
@@ -115,21 +82,6 @@ def one_plus_tanh(b: ProductBuilder, x: SSAValue, scale: float) -> SSAValue:
     power = b.op(math.Exp2Op, b.op(arith.MulfOp, x, b.constant(-2 * log2(e), x.type)))
     below = b.op(arith.AddfOp, power, b.constant(1.0, x.type))
     return b.op(arith.MulfOp, reciprocal(b, below), b.constant(2 * scale, x.type))
-
-
-def reciprocal(b: ProductBuilder, x: SSAValue) -> SSAValue:
-    """1/x for x from 1 on, which may be infinite: an approximation, and a step of Newton's.
-
-    The exact division branches for the sake of other numbers, and takes registers that rows are held in. A product with
-    this is right to a unit in the last place, less than the exponential is off by. The greatest numbers have
-    reciprocals that are not normal, those of 2⁻³² x are. The step must not multiply an infinity by 0.
-    """
-    scale = b.constant(2.0**-32, x.type)
-    scaled = b.op(arith.MulfOp, x, scale)
-    near = b.add(tt.InlineAsmOp.make(RECIPROCAL, scaled))
-    minus = b.op(arith.MaxnumfOp, b.op(arith.MulfOp, scaled, b.constant(-1.0, x.type)), b.constant(-GREATEST, x.type))
-    left = b.op(math.FmaOp, minus, near, b.constant(1.0, x.type))
-    return b.op(arith.MulfOp, b.op(math.FmaOp, near, left, near), scale)
 
 
 SUMS: dict[type[Operation], Callable[[ProductBuilder, SSAValue, float], SSAValue]] = {
@@ -151,7 +103,6 @@ SIGMOIDS: dict[type[Operation], Any] = {
     math.TanhOp: _emit_sigmoid,
     arith.AddfOp: _emit_sum,
     math.FmaOp: _emit_sum,
-    arith.DivfOp: _emit_quotient,
 }
 
 __all__ = ["SIGMOIDS", "rounds_products"]

@@ -9,6 +9,7 @@ import torch
 
 from stepwell.ir import graph, tile, tt
 from stepwell.ir.errors import LoweringError
+from stepwell.ir.tt.ops import shape_of
 from stepwell.lowering.pipelines import GPU
 from stepwell.tests.interpreters.cases import Case as OpCase
 from stepwell.tests.interpreters.cases import all_cases
@@ -337,6 +338,32 @@ func.func @main(%x: tensor<512xf32>) -> tensor<512xf32> {{
     below = 1 + torch.exp(-x.double()).float()
     over = torch.ones_like(x) if above == "%one" else x
     assert_same(found, (over.double() / below.double()).float(), rtol=2e-7)
+
+
+def test_narrow_quotients_of_rows_are_those_of_a_division() -> None:
+    """Divisors near both ends of the range, zeros, infinities and others, against all such dividends."""
+    text = """
+func.func @main(%x: tensor<32xf32>, %d: tensor<32xf32>) -> tensor<32x32xbf16> {
+  %y = loop.kernel "quotient" outs(%o : memref<32x32xbf16>) -> tensor<32x32xbf16> {
+    loop.parallel (%i, %j) to (32, 32) {
+      %a = loop.read %x[%j] : tensor<32xf32>
+      %b = loop.read %d[%i] : tensor<32xf32>
+      %q = arith.divf %a, %b : f32
+      %n = arith.truncf %q : f32 to bf16
+      loop.write %n, %o[%i, %j] : memref<32x32xbf16>
+    }
+  }
+  func.return %y : tensor<32x32xbf16>
+}
+"""
+    module = lowered(text, "convert-graph-to-loop", *TO_TRITON)
+    (division,) = (op for op in module.walk() if isinstance(op, tt.PreciseDivFOp))
+    assert len(shape_of(division.results[0].type)) == 1
+    ends = [0.0, 1e-45, 1e-40, 2.0**-128, 2.0**-126, 5.3e-20, 5.5e-20, 1e-9, 1.0, 3.0, 1.8e19, 1.9e19, 2.0**127, 3.4e38]
+    numbers = torch.tensor([*ends, torch.inf, torch.nan])
+    numbers = torch.cat([numbers, -numbers])
+    (found,) = run(module, numbers, numbers)
+    assert_same(found, (numbers[None] / numbers[:, None]).bfloat16())
 
 
 def test_a_result_whose_layout_repeats_elements() -> None:

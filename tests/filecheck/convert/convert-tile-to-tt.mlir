@@ -123,6 +123,53 @@ tile.kernel @no_product_when_one_is_added_to_anything(%x : memref<?xf32>, %o : m
 
 // -----
 
+// By one number for a row whose results are narrow: a product with its reciprocal, brought near to 1 first.
+// CHECK-LABEL: sym_name = "narrow_row"
+// CHECK: [[D:%.*]] = "tt.load"({{.*}}) -> f32
+// CHECK: [[NEAR:%.*]] = arith.mulf [[D]], [[SCALE:%.*]] : f32
+// CHECK-NEXT: [[OVER:%.*]] = "tt.precise_divf"(%{{.*}}, [[NEAR]]) : (f32, f32) -> f32
+// CHECK-NEXT: [[SCALES:%.*]] = "tt.splat"([[SCALE]])
+// CHECK-NEXT: [[OVERS:%.*]] = "tt.splat"([[OVER]])
+// CHECK-NEXT: [[X:%.*]] = arith.mulf %{{.*}}, [[SCALES]]
+// CHECK-NEXT: [[Q:%.*]] = arith.mulf [[X]], [[OVERS]]
+// CHECK-NEXT: arith.truncf [[Q]]
+tile.kernel @narrow_row(%x : memref<?xf32>, %o : memref<?xbf16>) grid (1) {
+  %d = tile.load %x[64] strides () : memref<?xf32> -> f32
+  %ds = tile.broadcast %d dims [] : f32 -> vector<64xf32>
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<64xf32>
+  %q = arith.divf %v, %ds : vector<64xf32>
+  %n = arith.truncf %q : vector<64xf32> to vector<64xbf16>
+  tile.store %n, %o[0] strides (1) : vector<64xbf16>, memref<?xbf16>
+}
+
+// -----
+
+// CHECK-LABEL: sym_name = "no_reciprocal_when_a_result_is_wide"
+// CHECK: "tt.precise_divf"{{.*}} -> tensor<64xf32>
+tile.kernel @no_reciprocal_when_a_result_is_wide(%x : memref<?xf32>, %o : memref<?xbf16>, %w : memref<?xf32>) grid (1) {
+  %d = tile.load %x[64] strides () : memref<?xf32> -> f32
+  %ds = tile.broadcast %d dims [] : f32 -> vector<64xf32>
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<64xf32>
+  %q = arith.divf %v, %ds : vector<64xf32>
+  %n = arith.truncf %q : vector<64xf32> to vector<64xbf16>
+  tile.store %n, %o[0] strides (1) : vector<64xbf16>, memref<?xbf16>
+  tile.store %q, %w[0] strides (1) : vector<64xf32>, memref<?xf32>
+}
+
+// -----
+
+// CHECK-LABEL: sym_name = "no_reciprocal_when_each_has_its_divisor"
+// CHECK: "tt.precise_divf"{{.*}} -> tensor<64xf32>
+tile.kernel @no_reciprocal_when_each_has_its_divisor(%x : memref<?xf32>, %o : memref<?xbf16>) grid (1) {
+  %ds = tile.load %x[64] strides (1) : memref<?xf32> -> vector<64xf32>
+  %v = tile.load %x[0] strides (1) : memref<?xf32> -> vector<64xf32>
+  %q = arith.divf %v, %ds : vector<64xf32>
+  %n = arith.truncf %q : vector<64xf32> to vector<64xbf16>
+  tile.store %n, %o[0] strides (1) : vector<64xbf16>, memref<?xbf16>
+}
+
+// -----
+
 // It stays where tanh itself is wanted, too.
 // CHECK-LABEL: sym_name = "no_logistic_when_tanh_has_other_uses"
 // CHECK: [[TANH:%.*]] = "tt.extern_elementwise"(%{{.*}}) <{libname = "", libpath = "", pure = true, symbol = "__nv_tanhf"}>
