@@ -61,9 +61,10 @@ def _emit_quotient(b: TritonBuilder, op: arith.DivfOp) -> None:
 
 def is_rounded(op: arith.DivfOp) -> bool:
     """Whether all that is wanted of a quotient is its value in a narrow type."""
+    wanted = [use.operation for use in op.result.uses]
     return all(
-        isinstance(use.operation, arith.TruncFOp) and element_of(use.operation.result.type).bitwidth <= NARROW_BITS
-        for use in op.result.uses
+        isinstance(other, arith.TruncFOp) and element_of(other.result.type).bitwidth <= NARROW_BITS  # type: ignore[attr-defined]
+        for other in wanted
     )
 
 

@@ -32,7 +32,7 @@ class Merger:
         self.known_needs: dict[Operation, list[Need]] = {}
         """What `direct_needs` found since the last change."""
 
-    def join(self, first: loop.NestOp, second: loop.NestOp, pairs: Pairs) -> None:
+    def join(self, first: loop.NestOp, second: loop.NestOp, pairs: Pairs) -> loop.NestOp:
         """Joins two nests of a block along the pairs and goes on inside; what the second needs is moved up."""
         self.move_up(first, second)
         count = len(pairs)
@@ -44,21 +44,44 @@ class Merger:
         joined = join(first, second, {first.indices[k]: second.indices[their] for k, their in enumerate(theirs)})
         self.known_needs.clear()
         self.join_inside(joined.block, moved)
+        return joined
 
     def join_inside(self, block: Block, moved: Sequence[Operation]) -> None:
-        """Joins each nest among the moved ops with the best one of the others, where there is one."""
+        """Joins each nest among the moved ops with the best one of the others, where there is one; of three that
+        read x, x and y, and y, two first have nothing in common."""
         added = [op for op in moved if isinstance(op, loop.NestOp) and op.rank]
         for nest in added:
-            others = [op for op in block.ops if isinstance(op, loop.NestOp) and op not in added and can_join(op, nest)]
-            best = self.best_partner(block, nest, others) if others else None
-            if best is not None:
-                partner, pairs = best
-                self.join(partner, nest, pairs)
+            others = [op for op in block.ops if isinstance(op, loop.NestOp) and op not in added]
+            joined = self.join_best(block, nest, others)
+            while joined is not None:
+                left = [other for other in others if other.parent is block and other is not joined]
+                joined = self.join_third(block, joined, left)
+
+    def join_third(self, block: Block, joined: loop.NestOp, others: Sequence[loop.NestOp]) -> loop.NestOp | None:
+        """Joins a nest that two have become with one before or behind it."""
+        behind_it = set(behind(joined))
+        before = self.join_best(block, joined, [other for other in others if other not in behind_it])
+        if before is not None:
+            return before
+        for other in others:
+            if other in behind_it and (found := self.join_best(block, other, [joined])) is not None:
+                return found
+        return None
+
+    def join_best(self, block: Block, nest: loop.NestOp, others: Sequence[loop.NestOp]) -> loop.NestOp | None:
+        """Joins a nest with the best one of those before it, if there is one; what they become."""
+        best = self.best_partner(block, nest, [other for other in others if can_join(other, nest)])
+        if best is None:
+            return None
+        partner, pairs = best
+        return self.join(partner, nest, pairs)
 
     def best_partner(
         self, block: Block, nest: loop.NestOp, others: Sequence[loop.NestOp]
     ) -> tuple[loop.NestOp, Pairs] | None:
         """The nest with which joining saves the most reads, the last at a tie."""
+        if not others:
+            return None
         reading = Accesses.of(nest)
         best, most = None, 0
         for candidate in others:

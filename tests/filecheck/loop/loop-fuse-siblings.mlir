@@ -180,3 +180,71 @@ func.func @no_fuse_when_a_definition_stands_between(%x: tensor<8xf32>) -> (tenso
   }
   func.return %a, %b : tensor<8xf32>, tensor<8xf32>
 }
+
+// Nests that share nothing meet in one that shares something with each: the sums of x, of y and of x y are one loop.
+// CHECK-LABEL: @a_third_joins_two
+// CHECK: loop.parallel (%{{.*}}) to (64)
+// CHECK: loop.reduce (%{{.*}}) to (100) [add, add, add] -> f32, f32, f32
+// CHECK-NOT: loop.reduce
+func.func @a_third_joins_two(%x: tensor<64x100xf32>, %y: tensor<64x100xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %a, %b = loop.kernel "sum" outs(%o : memref<64xf32>, %p : memref<64xf32>) -> tensor<64xf32>, tensor<64xf32> {
+    loop.parallel (%i) to (64) {
+      %s = loop.reduce (%j) to (100) [add] -> f32 {
+        %u = loop.read %x[%i, %j] : tensor<64x100xf32>
+        loop.yield %u : f32
+      }
+      loop.write %s, %o[%i] : memref<64xf32>
+      %t = loop.reduce (%j) to (100) [add] -> f32 {
+        %v = loop.read %y[%i, %j] : tensor<64x100xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %p[%i] : memref<64xf32>
+    }
+  }
+  %c = loop.kernel "dot" outs(%q : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%i) to (64) {
+      %d = loop.reduce (%j) to (100) [add] -> f32 {
+        %u = loop.read %x[%i, %j] : tensor<64x100xf32>
+        %v = loop.read %y[%i, %j] : tensor<64x100xf32>
+        %w = arith.mulf %u, %v : f32
+        loop.yield %w : f32
+      }
+      loop.write %d, %q[%i] : memref<64xf32>
+    }
+  }
+  func.return %a, %b, %c : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+}
+
+// One that needs the sum cannot run beside it.
+// CHECK-LABEL: @no_third_when_it_needs_the_other
+// CHECK: loop.reduce (%{{.*}}) to (100) [add] -> f32
+// CHECK: loop.reduce (%{{.*}}) to (100) [add, add] -> f32, f32
+func.func @no_third_when_it_needs_the_other(%x: tensor<64x100xf32>, %y: tensor<64x100xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %a, %b = loop.kernel "sum" outs(%o : memref<64xf32>, %p : memref<64xf32>) -> tensor<64xf32>, tensor<64xf32> {
+    loop.parallel (%i) to (64) {
+      %s = loop.reduce (%j) to (100) [add] -> f32 {
+        %u = loop.read %x[%i, %j] : tensor<64x100xf32>
+        loop.yield %u : f32
+      }
+      loop.write %s, %o[%i] : memref<64xf32>
+      %t = loop.reduce (%j) to (100) [add] -> f32 {
+        %v = loop.read %y[%i, %j] : tensor<64x100xf32>
+        %w = arith.mulf %v, %s : f32
+        loop.yield %w : f32
+      }
+      loop.write %t, %p[%i] : memref<64xf32>
+    }
+  }
+  %c = loop.kernel "dot" outs(%q : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%i) to (64) {
+      %d = loop.reduce (%j) to (100) [add] -> f32 {
+        %u = loop.read %x[%i, %j] : tensor<64x100xf32>
+        %v = loop.read %y[%i, %j] : tensor<64x100xf32>
+        %w = arith.mulf %u, %v : f32
+        loop.yield %w : f32
+      }
+      loop.write %d, %q[%i] : memref<64xf32>
+    }
+  }
+  func.return %a, %b, %c : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+}
