@@ -29,6 +29,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "loop-simplify": ("loop.simplify", "LoopSimplify"),
     "loop-fuse-producers": ("loop.fuse_producers", "LoopFuseProducers"),
     "loop-split-groups": ("loop.split_groups", "LoopSplitGroups"),
+    "loop-fold-kernels": ("loop.fold_kernels", "LoopFoldKernels"),
     "loop-fuse-nests": ("loop.fuse_nests", "LoopFuseNests"),
     "loop-fuse-siblings": ("loop.fuse_siblings", "LoopFuseSiblings"),
     "loop-fuse-columns": ("loop.fuse_columns", "LoopFuseColumns"),
@@ -102,6 +103,7 @@ FRONT: tuple[Stage, ...] = (
 _FUSE = (
     "loop-simplify",
     "loop-fuse-producers",
+    "loop-fold-kernels",  # not before: what is computed in its readers costs less than data
     "loop-split-groups",  # before nests meet along the indices it makes
     "loop-fuse-nests",
     "loop-fuse-siblings",

@@ -1,0 +1,102 @@
+"""`loop-fold-kernels`: runs small kernels at compile time that read constants alone."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from ...ir import graph, loop
+from ...ir.definitions import symbols_of
+from ...ir.dtypes import element_of
+from ...ir.expr import product
+from ...ir.graph.attributes import DataAttr
+from ...ir.shapes import sizes_of, tensor_type
+from ..analysis.accesses import all_ops
+from ..analysis.kernels import Kernel, functions_with_kernels
+from ..applications import permitted
+from .moves import erase
+
+LARGEST = 1024
+"""Elements up to which a result is kept as data."""
+
+STRUCTURE = (loop.ParallelOp, loop.ReadOp, loop.WriteOp, loop.IndexOp, loop.YieldOp)
+
+DOUBTFUL = (arith.FPToSIOp, arith.FPToUIOp, arith.ShLIOp, arith.ShRSIOp, arith.ShRUIOp)
+"""What these give outside of their ranges is for the machine to say."""
+
+
+def is_constant(kernel: loop.KernelOp) -> bool:
+    """Whether a kernel reads constants alone and makes small tensors that only kernels read, by operations whose
+    results are the same on every machine: functions may differ in their last place, sums in their order.
+
+    What a program returns, or gives to an operator, is new memory in each call.
+    """
+    if kernel.operands or symbols_of(kernel):
+        return False
+    known = Kernel(kernel)
+    if not all(isinstance(op, graph.ConstantOp) for op in (*known.captured, *(tensor.owner for tensor in known.reads))):
+        return False
+    for result in kernel.results:
+        sizes = sizes_of(result.type)
+        if product(sizes).constant > LARGEST or result.type != tensor_type(element_of(result.type), sizes):
+            return False
+        if not all(isinstance(use.operation, loop.ReadOp) for use in result.uses):
+            return False
+    return all(is_exact(op) for op in all_ops(kernel.block))
+
+
+def is_exact(op: Operation) -> bool:
+    return isinstance(op, STRUCTURE) or (op.name.startswith("arith.") and not isinstance(op, DOUBTFUL))
+
+
+def run(kernel: loop.KernelOp) -> list[graph.ConstantOp]:
+    """The results of a kernel as constants."""
+    from ...ir.interpret import (
+        interpret,  # takes longer to import than most programs, which have no such kernel, to lower
+    )
+
+    made = {op: op.clone() for op in Kernel(kernel).captured}
+    values: dict[SSAValue, SSAValue] = {op.results[0]: copy.results[0] for op, copy in made.items()}
+    copy = kernel.clone(values)
+    body = Block([*made.values(), copy, func.ReturnOp(*copy.results)])
+    types = FunctionType.from_lists([], list(copy.result_types))
+    arrays = interpret(ModuleOp([func.FuncOp("main", types, Region(body))]), ())
+    return [
+        graph.ConstantOp.make(DataAttr.of(element_of(result.type), array.ravel()), result.type, kernel.location)
+        for result, array in zip(kernel.results, arrays, strict=True)
+    ]
+
+
+def fold(kernel: loop.KernelOp) -> None:
+    """Puts constants in the place of a kernel and of those that it alone has read."""
+    block, read = kernel.parent, Kernel(kernel).captured
+    assert block is not None
+    constants = run(kernel)
+    block.insert_ops_before(constants, kernel)
+    for result, constant in zip(kernel.results, constants, strict=True):
+        result.replace_all_uses_with(constant.results[0])
+    erase(kernel)
+    for op in read:
+        if not op.results[0].uses:
+            erase(op)
+
+
+class LoopFoldKernels(ModulePass):
+    """Run small kernels that read constants alone, and keep their results."""
+
+    name = "loop-fold-kernels"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for _, kernels in functions_with_kernels(op):
+            for kernel in kernels:
+                if is_constant(kernel) and permitted(partial(describe, kernel)):
+                    fold(kernel)
+
+
+def describe(kernel: loop.KernelOp) -> str:
+    return f"run {kernel.kernel_name.data}"
