@@ -17,7 +17,7 @@ from ...ir.expr import product
 from ...ir.graph.attributes import DataAttr
 from ...ir.shapes import sizes_of, tensor_type
 from ..analysis.accesses import all_ops
-from ..analysis.kernels import Kernel, functions_with_kernels
+from ..analysis.kernels import functions_with_kernels
 from ..applications import permitted
 from .moves import erase
 
@@ -36,18 +36,32 @@ def is_constant(kernel: loop.KernelOp) -> bool:
 
     What a program returns, or gives to an operator, is new memory in each call.
     """
-    if kernel.operands or symbols_of(kernel):
-        return False
-    known = Kernel(kernel)
-    if not all(isinstance(op, graph.ConstantOp) for op in (*known.captured, *(tensor.owner for tensor in known.reads))):
-        return False
-    for result in kernel.results:
-        sizes = sizes_of(result.type)
-        if product(sizes).constant > LARGEST or result.type != tensor_type(element_of(result.type), sizes):
-            return False
-        if not all(isinstance(use.operation, loop.ReadOp) for use in result.uses):
-            return False
-    return all(is_exact(op) for op in all_ops(kernel.block))
+    return (
+        not kernel.operands
+        and all(is_table(result) for result in kernel.results)
+        and all(isinstance(owner, graph.ConstantOp) for owner in sources_of(kernel))
+        and all(is_exact(op) for op in all_ops(kernel.block))
+        and not symbols_of(kernel)
+    )
+
+
+def is_table(result: SSAValue) -> bool:
+    """Whether a tensor is as small and as plain as constants are, and kernels alone read it."""
+    sizes = sizes_of(result.type)
+    count = product(sizes)
+    return (
+        all(isinstance(use.operation, loop.ReadOp) for use in result.uses)
+        and count.is_constant
+        and count.constant <= LARGEST
+        and result.type == tensor_type(element_of(result.type), sizes)
+    )
+
+
+def sources_of(kernel: loop.KernelOp) -> list[Operation | Block]:
+    """The ops of the function that a kernel uses, and the function's block if it uses an argument."""
+    outer = kernel.parent
+    owners = dict.fromkeys(operand.owner for op in all_ops(kernel.block) for operand in op.operands)
+    return [owner for owner in owners if owner is outer or (isinstance(owner, Operation) and owner.parent is outer)]
 
 
 def is_exact(op: Operation) -> bool:
@@ -56,11 +70,10 @@ def is_exact(op: Operation) -> bool:
 
 def run(kernel: loop.KernelOp) -> list[graph.ConstantOp]:
     """The results of a kernel as constants."""
-    from ...ir.interpret import (
-        interpret,  # takes longer to import than most programs, which have no such kernel, to lower
-    )
+    # Importing it takes longer than lowering most programs, which have no such kernel.
+    from ...ir.interpret import interpret
 
-    made = {op: op.clone() for op in Kernel(kernel).captured}
+    made = {op: op.clone() for op in sources_of(kernel) if isinstance(op, Operation)}
     values: dict[SSAValue, SSAValue] = {op.results[0]: copy.results[0] for op, copy in made.items()}
     copy = kernel.clone(values)
     body = Block([*made.values(), copy, func.ReturnOp(*copy.results)])
@@ -74,7 +87,7 @@ def run(kernel: loop.KernelOp) -> list[graph.ConstantOp]:
 
 def fold(kernel: loop.KernelOp) -> None:
     """Puts constants in the place of a kernel and of those that it alone has read."""
-    block, read = kernel.parent, Kernel(kernel).captured
+    block, read = kernel.parent, sources_of(kernel)
     assert block is not None
     constants = run(kernel)
     block.insert_ops_before(constants, kernel)
@@ -82,7 +95,7 @@ def fold(kernel: loop.KernelOp) -> None:
         result.replace_all_uses_with(constant.results[0])
     erase(kernel)
     for op in read:
-        if not op.results[0].uses:
+        if isinstance(op, Operation) and not op.results[0].uses:
             erase(op)
 
 
