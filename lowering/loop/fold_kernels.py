@@ -19,10 +19,8 @@ from ...ir.shapes import sizes_of, tensor_type
 from ..analysis.accesses import all_ops
 from ..analysis.kernels import functions_with_kernels
 from ..applications import permitted
+from ..graph.fold_constants import LARGEST
 from .moves import erase
-
-LARGEST = 1024
-"""Elements up to which a result is kept as data."""
 
 STRUCTURE = (loop.ParallelOp, loop.ReadOp, loop.WriteOp, loop.IndexOp, loop.YieldOp)
 
