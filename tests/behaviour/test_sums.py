@@ -122,3 +122,21 @@ def test_a_batch_norm_on_a_gpu_keeps_what_rounding_the_mean_would_lose(monkeypat
     unit = torch.finfo(torch.float32).eps
     assert (found[0] - expected[0]).abs().max() <= 4 * unit
     assert ((found[1] - expected[1]).abs() <= 6 * unit * scale * weights.abs().amax(0)).all()
+
+
+def test_the_gradient_of_a_batch_norm_is_about_any_mean_that_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GraphBuilder, "is_on_cpu", False)
+
+    def gradient(grad: Tensor, x: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
+        wanted = [True, False, False]
+        result: Tensor
+        result, *_ = torch.ops.aten.native_batch_norm_backward(
+            grad, x, None, None, None, mean, scale, True, 1e-5, wanted
+        )
+        return result
+
+    generator = torch.Generator().manual_seed(0)
+    grad, x = torch.randn(2, 16, 8, generator=generator)
+    mean, scale = torch.rand(2, 8, generator=generator) + 1
+    found, expected = (run(grad, x, mean, scale) for run in (torch.compile(gradient, backend="stepwell"), gradient))
+    torch.testing.assert_close(found, expected)
