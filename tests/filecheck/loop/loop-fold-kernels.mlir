@@ -122,3 +122,21 @@ func.func @no_constant_when_an_argument_is_read(%x: tensor<3xi64>) -> tensor<3xi
   }
   func.return %y : tensor<3xi64>
 }
+
+// CHECK-LABEL: @no_constant_when_it_starts_as_an_argument
+// CHECK: loop.kernel "fill" outs(%{{.*}}: memref<3xi64> = %x)
+func.func @no_constant_when_it_starts_as_an_argument(%x: tensor<3xi64>) -> tensor<3xi64> {
+  %n = loop.kernel "fill" outs(%o : memref<3xi64> = %x) -> tensor<3xi64> {
+    %zero = arith.constant 0 : i64
+    loop.parallel (%i) to (2) {
+      loop.write %zero, %o[%i] : memref<3xi64>
+    }
+  }
+  %y = loop.kernel "flip" outs(%o : memref<3xi64>) -> tensor<3xi64> {
+    loop.parallel (%i) to (3) {
+      %u = loop.read %n[2 - %i] : tensor<3xi64>
+      loop.write %u, %o[%i] : memref<3xi64>
+    }
+  }
+  func.return %y : tensor<3xi64>
+}
