@@ -20,6 +20,7 @@ from ..analysis.accesses import all_ops
 from ..analysis.kernels import functions_with_kernels
 from ..applications import permitted
 from ..graph.fold_constants import LARGEST
+from ..schedule.model import captured
 from .moves import erase
 
 STRUCTURE = (loop.ParallelOp, loop.ReadOp, loop.WriteOp, loop.IndexOp, loop.YieldOp)
@@ -37,7 +38,7 @@ def is_constant(kernel: loop.KernelOp) -> bool:
     return (
         not kernel.operands
         and all(is_table(result) for result in kernel.results)
-        and all(isinstance(owner, graph.ConstantOp) for owner in sources_of(kernel))
+        and all(isinstance(tensor.owner, graph.ConstantOp) for tensor in captured(kernel))
         and all(is_exact(op) for op in all_ops(kernel.block))
         and not symbols_of(kernel)
     )
@@ -55,15 +56,13 @@ def is_table(result: SSAValue) -> bool:
     )
 
 
-def sources_of(kernel: loop.KernelOp) -> list[Operation | Block]:
-    """The ops of the function that a kernel uses, and the function's block if it uses an argument."""
-    outer = kernel.parent
-    owners = dict.fromkeys(operand.owner for op in all_ops(kernel.block) for operand in op.operands)
-    return [owner for owner in owners if owner is outer or (isinstance(owner, Operation) and owner.parent is outer)]
-
-
 def is_exact(op: Operation) -> bool:
     return isinstance(op, STRUCTURE) or (op.name.startswith("arith.") and not isinstance(op, DOUBTFUL))
+
+
+def constants_of(kernel: loop.KernelOp) -> list[graph.ConstantOp]:
+    """The constants that a kernel reads."""
+    return [tensor.owner for tensor in captured(kernel) if isinstance(tensor.owner, graph.ConstantOp)]
 
 
 def run(kernel: loop.KernelOp) -> list[graph.ConstantOp]:
@@ -71,7 +70,7 @@ def run(kernel: loop.KernelOp) -> list[graph.ConstantOp]:
     # Importing it takes longer than lowering most programs, which have no such kernel.
     from ...ir.interpret import interpret
 
-    made = {op: op.clone() for op in sources_of(kernel) if isinstance(op, Operation)}
+    made = {op: op.clone() for op in constants_of(kernel)}
     values: dict[SSAValue, SSAValue] = {op.results[0]: copy.results[0] for op, copy in made.items()}
     copy = kernel.clone(values)
     body = Block([*made.values(), copy, func.ReturnOp(*copy.results)])
@@ -85,7 +84,7 @@ def run(kernel: loop.KernelOp) -> list[graph.ConstantOp]:
 
 def fold(kernel: loop.KernelOp) -> None:
     """Puts constants in the place of a kernel and of those that it alone has read."""
-    block, read = kernel.parent, sources_of(kernel)
+    block, read = kernel.parent, constants_of(kernel)
     assert block is not None
     constants = run(kernel)
     block.insert_ops_before(constants, kernel)
@@ -93,7 +92,7 @@ def fold(kernel: loop.KernelOp) -> None:
         result.replace_all_uses_with(constant.results[0])
     erase(kernel)
     for op in read:
-        if isinstance(op, Operation) and not op.results[0].uses:
+        if not op.results[0].uses:
             erase(op)
 
 

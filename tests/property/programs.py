@@ -735,8 +735,9 @@ STEPS: tuple[Step, ...] = (
 
 
 class RoomyGrower(Grower):
-    """Grows programs on tensors of many vector registers, most of which machine code should run: loops over them are
-    cut into runs, pieces and programs, none of which need end where a register does, along dims in any order."""
+    """Grows programs on tensors of many vector registers, which are for machine code, as interpreters take long: loops
+    over them are cut into runs, pieces and programs, none of which need end where a register does, along dims in any
+    order."""
 
     @property
     def sizes(self) -> Sequence[Expr]:
