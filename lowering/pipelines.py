@@ -176,7 +176,7 @@ def _installed_pass(text: str) -> ModulePass:
 
 def stage_of(added: ModulePass) -> str:
     """The stage after which a further pass runs: its attribute `stage`, else the one of its name's level."""
-    level = added.name.split("-")[0]
+    level, *_ = added.name.split("-")
     stage = getattr(added, "stage", None) or _STAGE_OF_LEVEL.get(level)
     if stage is None:
         raise LoweringError(

@@ -140,4 +140,4 @@ def _code(kernel: CompiledKernel, level: str, cpu: str | None) -> str:
         raise OptionError("level", expected=f"one of {levels} for a GPU", got=repr(level))
     if level == "llvm":
         return kernel.text
-    return kernel.stages["asm"] if cpu is None else emit_assembly(kernel.text, cpu, opt_level=0)
+    return kernel.stages["asm"] if cpu is None else emit_assembly(kernel.text, cpu)

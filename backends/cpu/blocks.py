@@ -10,7 +10,7 @@ import struct
 from ctypes import c_float
 from dataclasses import dataclass
 from functools import cache, cached_property
-from math import prod
+from math import copysign, inf, prod
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
@@ -151,7 +151,7 @@ def _half_bits(value: float) -> int:
     try:
         return _bits("<e", value)
     except OverflowError:
-        return 0x7C00 if value > 0 else 0xFC00
+        return _bits("<e", copysign(inf, value))
 
 
 def _round_to_bf16(bits: int) -> int:

@@ -15,12 +15,16 @@ Typed = tuple[str, str]
 """An LLVM type and an operand of it."""
 
 
+COUNTER_BITS = 128
+"""Width of the shortest comparison of lane numbers: LLVM 20 widens a shorter one, and where the mask guards bytes it
+takes the added lanes for off, though nothing says what they are."""
+
+
 def _counter(lanes: int) -> Element:
-    """The narrowest integer to compare lane numbers in. Not below 128 bits: LLVM 20 widens a shorter comparison, and
-    where the mask guards bytes it takes the added lanes for off, though nothing says what they are."""
+    """The narrowest integer to compare lane numbers in."""
     if lanes > 128:
         return INT32
-    return next((element for element in (INT8, INT16, INT32) if lanes * element.bits >= 128), INT64)
+    return next((element for element in (INT8, INT16, INT32) if lanes * element.bits >= COUNTER_BITS), INT64)
 
 
 class Module:
@@ -91,7 +95,7 @@ class Builder:
         self.scopes[-1].lines.append(f"  {text}")
 
     def comment(self, text: str) -> None:
-        self.scopes[-1].lines.append(f"  ; {text}")
+        self.effect(f"; {text}")
 
     def depth(self, operand: str) -> int:
         """The scope that an operand is defined in; constants and arguments lie in the outermost."""

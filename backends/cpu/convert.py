@@ -56,7 +56,8 @@ def _round_pairs(b: Builder, block: Block, piece: str) -> str:
     halves = [b.part(floats, piece, start, half) for start in range(0, block.lanes, half.lanes)]
     result = f"<{PAIR_LANES} x bfloat>"
     rounded: list[str] = []
-    for low, high in zip(halves[::2], halves[1::2], strict=True):
+    left = iter(halves)
+    for low, high in zip(left, left, strict=True):
         both = b.call(result, "llvm.x86.avx512bf16.cvtne2ps2bf16.512", (half.text, high), (half.text, low))
         rounded.append(b.value(f"bitcast {result} {both} to {pair.text}"))
     name = "llvm.x86.avx512.fpclass.ps.512"

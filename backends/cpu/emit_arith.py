@@ -188,7 +188,7 @@ def divide(e: Emitter, block: Block, first: str, second: str, signed: bool = Tru
     """The quotient rounded towards zero. Blocks of narrow integers divide as floats: x86 divides no integer vectors."""
     divisor = _safe_divisor(e, block, first, second, signed)
     s, u = ("s", "si") if signed else ("u", "ui")
-    if not block.lanes or block.element.bits > 32 or not divisor.startswith("%"):
+    if not block.lanes or block.element.bits == 64 or not divisor.startswith("%"):
         return e.value(f"{s}div {block.text} {first}, {divisor}")
     exact = block.of(_exact_float(block.element))
     left, right = (e.value(f"{u}tofp {block.text} {piece} to {exact.text}") for piece in (first, divisor))
@@ -197,7 +197,7 @@ def divide(e: Emitter, block: Block, first: str, second: str, signed: bool = Tru
 
 def remainder(e: Emitter, block: Block, first: str, second: str, signed: bool = True) -> str:
     divisor = _safe_divisor(e, block, first, second, signed)
-    if not block.lanes or block.element.bits > 32 or not divisor.startswith("%"):
+    if not block.lanes or block.element.bits == 64 or not divisor.startswith("%"):
         return e.value(f"{'s' if signed else 'u'}rem {block.text} {first}, {divisor}")
     product = e.value(f"mul {block.text} {divide(e, block, first, divisor, signed)}, {divisor}")
     return e.value(f"sub {block.text} {first}, {product}")

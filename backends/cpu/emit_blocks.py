@@ -47,11 +47,9 @@ def _emit_broadcast(e: Emitter, op: tile.BroadcastOp) -> None:
 
 def _source_row(row: int, dims: Sequence[int], source: Block, target: Block) -> int:
     """The row of the operand, counting its lanes as rows if they become rows, that a row of the result repeats."""
-    number = 0
-    for dim, size in zip(dims, source.shape, strict=True):
-        if dim != len(target.shape) - 1:
-            number = number * size + row // prod(target.shape[dim + 1 : -1]) % size
-    return number
+    kept = [(dim, size) for dim, size in zip(dims, source.shape, strict=True) if dim != len(target.shape) - 1]
+    places = [row // prod(target.shape[dim + 1 : -1]) % size for dim, size in kept]
+    return sum(place * prod(size for _, size in kept[k + 1 :]) for k, place in enumerate(places))
 
 
 def _lanes(e: Emitter, block: Block, piece: str) -> list[str]:
@@ -69,8 +67,9 @@ def transposed(e: Emitter, block: Block, pieces: Pieces) -> Pieces:
     one; after log2 n stages rows and columns have changed places."""
     rows, columns = block.shape
     target = block_of(block.element, (columns, rows))
-    if pieces[0].startswith("splat") and len(set(pieces)) == 1:
-        return pieces[:1] * columns
+    first, *others = pieces
+    if first.startswith("splat") and set(others) <= {first}:
+        return (first,) * columns
     if rows & (rows - 1) or columns & (columns - 1) or columns == 1:
         lanes = [_lanes(e, block.piece, piece) for piece in pieces]
         return tuple([e.assemble(target.piece, column) for column in zip(*lanes, strict=True)])

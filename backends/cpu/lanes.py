@@ -153,7 +153,7 @@ def _load_one_by_one(e: Emitter, lanes: Lanes, mask: str, other: str) -> str:
     scalar, found = block_of(block.element, ()), _spilled(e, "found", block, other)
 
     def act(address: str, lane: str) -> None:
-        element = load(e, Lanes(scalar, address), "true", scalar.constant(0))
+        element = load(e, Lanes(scalar, address), "true", "poison")
         _store_scalar(e, scalar, e.offset(scalar.element.memory, found, lane), element, None)
 
     _one_by_one(e, lanes, mask, act)

@@ -58,4 +58,4 @@ class AssemblyTarget(Target):
         from ..native.jit import emit_assembly  # LLVM takes longer to load than xdsl-opt to start
 
         for text in kernel_texts(module, self.name):
-            output.write(emit_assembly(text, self.cpu, self.features, triple=self.triple, opt_level=0))
+            output.write(emit_assembly(text, self.cpu, self.features, triple=self.triple))

@@ -48,7 +48,7 @@ class Job:
 
     text: str
     processor: Processor
-    opt_level: int = 2
+    opt_level: int = 0
 
     @property
     def key(self) -> str:

@@ -83,7 +83,7 @@ _linkers = _Linkers()
 def compile_module(
     text: str,
     *,
-    opt_level: int = 2,
+    opt_level: int = 0,
     objects: ObjectCache | None = None,
     imports: Mapping[str, int] | None = None,
 ) -> NativeModule:
@@ -93,7 +93,7 @@ def compile_module(
 
 
 def compile_modules(
-    texts: Sequence[str], *, opt_level: int = 2, objects: ObjectCache | None = None
+    texts: Sequence[str], *, opt_level: int = 0, objects: ObjectCache | None = None
 ) -> list[NativeModule]:
     """One module per text, in order, compiled in parallel; equal texts share one."""
 
@@ -118,7 +118,7 @@ def _cached_code(job: Job, objects: ObjectCache | None) -> bytes:
 
 
 def emit_assembly(
-    text: str, cpu: str | None = None, features: str = "", *, triple: str | None = None, opt_level: int = 2
+    text: str, cpu: str | None = None, features: str = "", *, triple: str | None = None, opt_level: int = 0
 ) -> str:
     """Assembly for the host or for a named processor; raises BackendError if LLVM does not know it."""
     processor = host() if cpu is None else named(cpu, features, triple)

@@ -100,8 +100,11 @@ def _read_segments(rank: int, guards: int) -> Attribute:
 
 def guard_of(read: loop.ReadOp) -> tuple[SSAValue, SSAValue] | None:
     """The condition of a guarded read and what it gives elsewhere."""
-    operands = read.operands
-    return (operands[-2], operands[-1]) if len(operands) > 1 + read.map.rank else None
+    match tuple(read.operands[1 + read.map.rank :]):
+        case condition, other:
+            return condition, other
+        case _:
+            return None
 
 
 def buffer_sizes(value: SSAValue) -> tuple[Expr, ...]:

@@ -7,6 +7,7 @@ because nests of one iteration find it in cache; fusion holds to that by the lim
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import dropwhile
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import TensorType
@@ -103,9 +104,9 @@ def read_bytes(reads: Iterable[loop.ReadOp], sizes: Sizes) -> int:
 def executions(read: loop.ReadOp, sizes: Sizes) -> int:
     """How often the read runs once it stands in the outermost nest that has its indices."""
     used = set(index_operands(read))
-    nests = enclosing_nests(read)
-    while nests and not used.intersection(nests[0].indices) and not _computed(used):
-        nests.pop(0)
+    nests: Iterable[loop.NestOp] = enclosing_nests(read)
+    if not _computed(used):
+        nests = dropwhile(lambda nest: used.isdisjoint(nest.indices), nests)
     return sizes.volume([size for nest in nests for size in nest.sizes])
 
 

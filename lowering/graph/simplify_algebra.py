@@ -166,8 +166,8 @@ class CancelInverse(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.NegOp | graph.NotOp, rewriter: PatternRewriter) -> None:
         inner = op.operand.owner
-        if type(inner) is type(op) and may_replace(op, inner.operands[0]):
-            replace_with_value(rewriter, op, inner.operands[0])
+        if isinstance(inner, graph.NegOp | graph.NotOp) and inner.name == op.name and may_replace(op, inner.operand):
+            replace_with_value(rewriter, op, inner.operand)
 
 
 class DropIdempotent(RewritePattern):

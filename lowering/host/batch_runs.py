@@ -59,15 +59,15 @@ class Overlaps:
         return memory.union(*(self.meeting.get(root, ()) for root in memory))
 
 
-def extent(slot: host.SlotOp) -> tuple[int, int] | None:
-    """The bytes of its workspace that a slot takes, from the first to behind the last; None where sizes are unknown."""
+def extent(slot: host.SlotOp) -> range | None:
+    """The bytes of its workspace that a slot takes; None where sizes are unknown."""
     start, end = slot.byte_offset, slot.byte_offset + slot.buffer.type.byte_span
-    return (start.constant, end.constant) if start.is_constant and end.is_constant else None
+    return range(start.constant, end.constant) if start.is_constant and end.is_constant else None
 
 
-def meet(first: tuple[int, int] | None, second: tuple[int, int] | None) -> bool:
+def meet(first: range | None, second: range | None) -> bool:
     """Whether two extents in one workspace may overlap."""
-    return first is None or second is None or (first[0] < second[1] and second[0] < first[1])
+    return first is None or second is None or (first.start < second.stop and second.start < first.stop)
 
 
 # -- groups ------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class Batcher:
         kernel = self.kernels[first.kernel_name]
         columns = list(zip(*(run.operands for run in runs), strict=True))
         shared = tuple(len(set(column)) == 1 for column in columns)
-        passed = [column[:1] if once else column for column, once in zip(columns, shared, strict=True)]
+        passed = [dict.fromkeys(column) if once else column for column, once in zip(columns, shared, strict=True)]
         split = len(first.inputs)
         key = kernel, len(runs), shared
         if key not in self.made:

@@ -71,7 +71,7 @@ def run(kernel: loop.KernelOp) -> list[graph.ConstantOp]:
     from ...ir.interpret import interpret
 
     made = {op: op.clone() for op in constants_of(kernel)}
-    values: dict[SSAValue, SSAValue] = {op.results[0]: copy.results[0] for op, copy in made.items()}
+    values: dict[SSAValue, SSAValue] = {op.result: copy.result for op, copy in made.items()}
     copy = kernel.clone(values)
     body = Block([*made.values(), copy, func.ReturnOp(*copy.results)])
     types = FunctionType.from_lists([], list(copy.result_types))
@@ -89,10 +89,10 @@ def fold(kernel: loop.KernelOp) -> None:
     constants = run(kernel)
     block.insert_ops_before(constants, kernel)
     for result, constant in zip(kernel.results, constants, strict=True):
-        result.replace_all_uses_with(constant.results[0])
+        result.replace_all_uses_with(constant.result)
     erase(kernel)
     for op in read:
-        if not op.results[0].uses:
+        if not op.result.uses:
             erase(op)
 
 

@@ -93,7 +93,7 @@ def rows_of(kernel: Kernel, columns: Columns, sizes: Sizes) -> Rows | None:
         return None
     rank = columns.nest.rank
     count = nest.rank if inner else nest.rank - rank
-    if leaf.sizes[-rank:] != columns.nest.sizes or count < 1 or (inner and leaf.rank != rank):
+    if leaf.sizes[-rank:] != columns.nest.sizes or (inner and leaf.rank != rank):
         return None
     if not align(nest, count, columns.reduction, sizes):
         return None
@@ -107,10 +107,10 @@ def align(nest: loop.ParallelOp, count: int, reduction: loop.ReduceOp, sizes: Si
         return True
     if product(ours) != product(theirs):
         return False
-    if len(theirs) == 1:
-        split_index(reduction, reduction.indices[0], ours, sizes)
-    elif len(ours) == 1:
-        split_index(nest, nest.indices[0], theirs, sizes)
+    if (index := only(reduction.indices)) is not None:
+        split_index(reduction, index, ours, sizes)
+    elif (index := only(nest.indices[:count])) is not None:
+        split_index(nest, index, theirs, sizes)
     return nest.sizes[: reduction.rank] == reduction.sizes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -50,11 +51,11 @@ class NestFuser:
         return self.fuser.plan(producer, kernel, split=split)
 
     def best_producer(self, kernel: Kernel, refused: set[Operation]) -> Kernel | None:
-        shared: dict[Operation, int] = {}
+        shared: Counter[Operation] = Counter()
         for tensor in kernel.reads:
             owner = tensor.owner
             if isinstance(owner, loop.KernelOp) and owner not in refused:
-                shared[owner] = shared.get(owner, 0) + costs.tensor_bytes(tensor, self.fuser.sizes)
+                shared[owner] += costs.tensor_bytes(tensor, self.fuser.sizes)
         if not shared:
             return None
         return self.fuser.kernels[max(shared, key=lambda op: shared[op])]

@@ -70,7 +70,7 @@ def as_pointwise(kernel: Kernel) -> Pointwise | None:
         return None
     ops = [op for op in kernel.op.block.ops if op not in nests] + [op for nest in nests for op in nest.block.ops]
     last = ops.pop()
-    if not isinstance(last, loop.WriteOp) or any(op.regions or isinstance(op, loop.WriteOp) for op in ops):
+    if not isinstance(last, loop.WriteOp) or any(op.regions for op in ops):
         return None
     indices = [index for nest in nests for index in nest.indices]
     plain = [result.as_dim for result in last.map.results] == list(range(len(indices)))
@@ -130,7 +130,7 @@ class Fuser:
     def within_limits(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
         inputs = producer.kernel.reads
         for consumer in {consumer for _, consumer in reads}:
-            copies = sum(1 for _, reader in reads if reader is consumer)
+            copies = [reader for _, reader in reads].count(consumer)
             tensors = len(consumer.reads.keys() | inputs) + len(consumer.op.results)
             if consumer.size + copies * len(producer.ops) > costs.MAX_OPS or tensors > costs.MAX_TENSORS:
                 return False
@@ -149,8 +149,6 @@ class Fuser:
     def saves_bytes(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
         """Whether all readers together move no more than they do without the copies."""
         consumers = {consumer for _, consumer in reads}
-        if len(consumers) == 1:
-            return True
         sizes = self.sizes
         inputs = {tensor: costs.read_bytes(found, sizes) for tensor, found in producer.kernel.reads.items()}
         added = sum(size for consumer in consumers for tensor, size in inputs.items() if tensor not in consumer.reads)
@@ -194,7 +192,7 @@ def inline(producer: Pointwise, read: loop.ReadOp, consumer: Kernel, sizes: Size
     """`%v = loop.read %p[f]  →  the body of %p's kernel at f`, as copies unless it may move."""
     _Inliner(producer, read, consumer, sizes).run(move)
     consumer.forget(read)
-    consumer.size += len(producer.ops) - 1
+    consumer.size += len(producer.ops)
     consumer.op.properties["kernel_name"] = fused_name(producer.kernel.op, consumer.op)
     erase(read)
 

@@ -219,7 +219,7 @@ class DependentSplitter:
             lengths = [n for n in range(longest, 0, -1) if extent % n == 0]
             if lengths:
                 unit = self.unit(pair.first, position, lengths)
-                length = next((n for n in lengths if n % unit == 0), lengths[0])
+                length = next((n for n in lengths if n % unit == 0), max(lengths))
                 cut = Cut((*extents[:position], extent // length), length, length * rest)
                 return cut if cut.volume >= least else None
         return None
@@ -231,7 +231,7 @@ class DependentSplitter:
             if isinstance(read, loop.ReadOp) and index in read.indices:
                 own = list(read.indices).index(index)
                 found |= {divisor for result in read.map.results for divisor in divisors(result, own)}
-        return max(divisor for divisor in found if divisor <= lengths[0])
+        return max(divisor for divisor in found if divisor <= max(lengths))
 
     def runs_down_columns(self, pair: Pair) -> bool:
         """Whether neighbours in memory belong to different rows."""

@@ -33,14 +33,14 @@ REMADE = (arith.ConstantOp, loop.IndexOp, arith.IndexCastOp)
 def phases_of(block: Block, apart: Collection[loop.ReadOp] = ()) -> list[list[Operation]]:
     """The ops of a kernel, cut before each nest but the first, behind each parallel one, and between a read of `apart`
     and what writes there."""
-    phases: list[list[Operation]] = [[]]
-    nest: Operation | None = None
+    phase: list[Operation] = []
+    phases, nest = [phase], None
     for op in block.ops:
         starts = isinstance(op, loop.NestOp) if nest is not None else False
-        if starts or isinstance(nest, loop.ParallelOp) or reads_of_phase(op, phases[-1], apart):
-            phases.append([])
-            nest = None
-        phases[-1].append(op)
+        if starts or isinstance(nest, loop.ParallelOp) or reads_of_phase(op, phase, apart):
+            phase, nest = [], None
+            phases.append(phase)
+        phase.append(op)
         if isinstance(op, loop.NestOp):
             nest = op
     return phases

@@ -39,6 +39,9 @@ BUSY = 2
 FEWER = 4
 """Equal parts are preferred to others where they are more than one in so many of those that are wanted."""
 
+ENOUGH = 2
+"""A dimension is cut if it has one in so many of the parts that are wanted, else the longest one."""
+
 LEAST_PART = 1 << 12
 """Scalar operations that a part has at least: a second launch takes some microseconds."""
 
@@ -101,7 +104,7 @@ class Splitter:
         if programs >= BUSY * self.target.cores or wanted < 2:
             return None
         likely = [self.sizes.likely(size) for size in reduction.sizes]
-        position = next((k for k, size in enumerate(likely) if 2 * size >= wanted), likely.index(max(likely)))
+        position = next((k for k, size in enumerate(likely) if ENOUGH * size >= wanted), likely.index(max(likely)))
         return self.parts(position, reduction.sizes[position], min(wanted, likely[position]))
 
     def parts(self, position: int, size: Expr, wanted: int) -> Cut | None:

@@ -64,6 +64,13 @@ def machine_lanes(model: KernelModel, vector_bits: int) -> int:
     return vector_bits // (BYTE * widest)
 
 
+ITERATION_COST = 1
+"""What an iteration costs beside its accesses, of which one to neighbours costs as much."""
+
+LEAST_WIDTH = 2
+"""Elements of the shortest block."""
+
+
 def registers_of(work: int) -> int:
     """Registers per block of a nest whose body does that much work."""
     return SHORT_REGISTERS if work <= SHORT_BODY else LONG_REGISTERS
@@ -73,7 +80,7 @@ def block_width(size: Expr, hints: Hints, *, lanes: int, registers: int) -> int:
     """The widest block of whole registers that the size fills; below one register the next power of two."""
     extent = hints.size(size)
     if extent < lanes:
-        return max(2, 1 << (extent - 1).bit_length()) if size.is_constant else lanes
+        return max(LEAST_WIDTH, 1 << (extent - 1).bit_length()) if size.is_constant else lanes
     width = lanes * registers
     while width > lanes and extent < FULL_BLOCKS * width and (not size.is_constant or extent % width):
         width //= 2
@@ -87,7 +94,7 @@ def leaf_lane(nest: loop.NestOp, model: KernelModel) -> int:
     def cost(position: int) -> tuple[float, int]:
         index = nest.indices[position]
         lanes_used = min(model.hints.volume([nest.sizes[position]]), COUNTED_LANES)
-        total = sum(access_cost(access, index) for access in inside) + 1
+        total = sum(access_cost(access, index) for access in inside) + ITERATION_COST
         return total / lanes_used, -position
 
     return min(range(nest.rank), key=cost)

@@ -124,8 +124,9 @@ class ParallelPlan:
         lane = find.loop(nest.indices[self.lane], nest.sizes[self.lane], self.width)
         if self.crossed is not None:
             index, size = nest.indices[self.crossed], nest.sizes[self.crossed]
-            rows = [Loop(index, self.tile[0]), find.loop(index, size, self.tile[0]), *rows]
-            lane = replace(lane, trips=min(lane.trips, self.tile[1] // self.width))
+            high, wide = self.tile
+            rows = [Loop(index, high), find.loop(index, size, high), *rows]
+            lane = replace(lane, trips=min(lane.trips, wide // self.width))
         outer = [lane, *rows]
         if is_leaf(nest):
             yield find.leaf(nest, lane, own=outer, outer=())
@@ -284,7 +285,7 @@ class Planner:
         width = self.outer_width(nest, lane)
         chunk = self.chunk(nest, lane, width, points) if lane in free and points < ENOUGH_PROGRAMS * least else None
         if chunk is not None and crossed is not None:
-            unit = PACKED_TILE[1] if packed else GATHERED_TILE[1]
+            _, unit = PACKED_TILE if packed else GATHERED_TILE
             chunk = -(-chunk // unit) * unit
         inner = tuple(k for k in outer if k not in prefix and k != crossed)
         rows = self.rows(product(nest.sizes[k] for k in prefix), least)

@@ -199,4 +199,4 @@ class LeafFinder:
         return found[::-1]
 
     def loop(self, index: SSAValue, size: Expr, step: int = 1) -> Loop:
-        return Loop(index, max(-(-self.model.hints.size(size) // step), 1), step)
+        return Loop(index, -(-self.model.hints.volume([size]) // step), step)

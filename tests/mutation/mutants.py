@@ -43,12 +43,15 @@ COMMUTING_CALLS = {
     "both": range(2, 9),
     "minimum": range(9),
     "maximum": range(9),
-    **dict.fromkeys(("linearize", "linear_offset", "may_replace", "meet", "same_place", "share"), range(1)),
+    "pure": range(1, 9),
+    **dict.fromkeys(
+        ("linearize", "linear_offset", "offset_in_memory", "may_replace", "meet", "same_place", "share"), range(1)
+    ),
     "_used_in_finish": range(1, 2),
 }
 """Functions with the places of arguments that give the same if they change places with the next one: exact products,
-the edges of a phi, the factors of a fused sum, a bitwise and, extrema of expressions, which have one form, sums of
-products, and questions whether two are alike or meet."""
+the edges of a phi, the factors of a fused sum, a bitwise and, extrema of expressions, which have one form, what an
+instruction depends on, sums of products, and questions whether two are alike or meet."""
 
 COMMUTING_BUILTINS = ("min", "max")
 

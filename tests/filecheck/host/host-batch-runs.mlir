@@ -35,7 +35,7 @@ func.func @runs_move_before_those_they_do_not_wait_for(%x: !host.buffer<f32, (12
 }
 
 // CHECK-LABEL: func.func @a_buffer_of_all_is_passed_once
-// CHECK: host.run @scale_batch_2 ins(%x : {{.*}}, %y : {{.*}}, %s : !host.buffer<f32, (), ()>) outs(%a : {{.*}}, %b : !host.buffer<f32, (128), (1)>)
+// CHECK: host.run @scale_batch_2 ins(%x : !host.buffer<f32, (128), (1)>, %y : !host.buffer<f32, (128), (1)>, %s : !host.buffer<f32, (), ()>) outs(%a : !host.buffer<f32, (128), (1)>, %b : !host.buffer<f32, (128), (1)>)
 func.func @a_buffer_of_all_is_passed_once(%x: !host.buffer<f32, (128), (1)>, %y: !host.buffer<f32, (128), (1)>, %s: !host.buffer<f32, (), ()>) -> !host.buffer<f32, (128), (1)> {
   %a = host.alloc : !host.buffer<f32, (128), (1)>
   %b = host.alloc : !host.buffer<f32, (128), (1)>

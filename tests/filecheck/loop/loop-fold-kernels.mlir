@@ -86,6 +86,27 @@ func.func @no_constant_when_it_is_a_function() -> tensor<3xf32> {
   func.return %y : tensor<3xf32>
 }
 
+// What a conversion of too large a number gives is for the machine to say.
+// CHECK-LABEL: @no_constant_when_it_converts_to_integers
+// CHECK: loop.kernel "convert"
+func.func @no_constant_when_it_converts_to_integers() -> tensor<3xi32> {
+  %c = graph.constant f32<1.0, 2.0, 1.0e20> : tensor<3xf32>
+  %n = loop.kernel "convert" outs(%o : memref<3xi32>) -> tensor<3xi32> {
+    loop.parallel (%i) to (3) {
+      %u = loop.read %c[%i] : tensor<3xf32>
+      %v = arith.fptosi %u : f32 to i32
+      loop.write %v, %o[%i] : memref<3xi32>
+    }
+  }
+  %y = loop.kernel "flip" outs(%o : memref<3xi32>) -> tensor<3xi32> {
+    loop.parallel (%i) to (3) {
+      %u = loop.read %n[2 - %i] : tensor<3xi32>
+      loop.write %u, %o[%i] : memref<3xi32>
+    }
+  }
+  func.return %y : tensor<3xi32>
+}
+
 // CHECK-LABEL: @no_constant_when_a_size_is_a_symbol
 // CHECK: loop.kernel "iota"
 func.func @no_constant_when_a_size_is_a_symbol(%s0: index) -> tensor<3xi64> {
