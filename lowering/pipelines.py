@@ -155,7 +155,7 @@ def make_pass(name: str) -> ModulePass:
         module, cls = PASSES[name]
         found = getattr(import_module(f".{module}", __package__), cls)
     elif name in STOCK_PASSES:
-        module, cls = STOCK_PASSES[name].rsplit(".", 1)
+        module, _, cls = STOCK_PASSES[name].rpartition(".")
         found = getattr(import_module(f"xdsl.transforms.{module}"), cls)
     else:
         return _installed_pass(name)

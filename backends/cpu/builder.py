@@ -19,10 +19,13 @@ COUNTER_BITS = 128
 """Width of the shortest comparison of lane numbers: LLVM 20 widens a shorter one, and where the mask guards bytes it
 takes the added lanes for off, though nothing says what they are."""
 
+BYTES_COUNT = 128
+"""Lanes whose numbers are bytes."""
+
 
 def _counter(lanes: int) -> Element:
     """The narrowest integer to compare lane numbers in."""
-    if lanes > 128:
+    if lanes > BYTES_COUNT:
         return INT32
     return next((element for element in (INT8, INT16, INT32) if lanes * element.bits >= COUNTER_BITS), INT64)
 
@@ -165,7 +168,7 @@ class Builder:
             return block.splat(scalar)
         text = f"insertelement {block.text} poison, {block.element.register} {scalar}, i64 0"
         single = self.pure(text, scalar)
-        lanes = block_of(INT32, block.shape[-1:]).text
+        lanes = block_of(INT32, (block.lanes,)).text
         return self.pure(f"shufflevector {block.text} {single}, {block.text} poison, {lanes} zeroinitializer", single)
 
     def lane(self, block: Block, piece: str, lane: int | str) -> str:

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAt
 from xdsl.ir import Operation, SSAValue
 
 from ...ir import tile
-from .blocks import ALWAYS, F32, F64, INT32, NARROW_FLOATS, NEVER, Block, Element, constant_text
+from .blocks import ALWAYS, F16, F32, F64, INT32, NARROW_FLOATS, NEVER, Block, Element, constant_text
 from .convert import narrow, widen
 from .emitter import Emitter, OpEmitter, Table, unsupported
 
@@ -181,7 +181,7 @@ def _safe_divisor(e: Emitter, block: Block, first: str, second: str, signed: boo
 def _exact_float(element: Element) -> Element:
     """The float whose quotients, truncated, are those of n-bit integers: what lies below a whole number does so by
     a relative distance of at least 2^-(n+1)."""
-    return F32 if element.bits <= 16 else F64
+    return F32 if element.bits <= F16.bits else F64
 
 
 def divide(e: Emitter, block: Block, first: str, second: str, signed: bool = True) -> str:

@@ -27,7 +27,7 @@ SCRATCH_BYTES = 256 << 10
 
 def _masks(group: list[Pieces], block: Block) -> Pieces:
     """The given mask, or the one that includes every lane."""
-    return next(iter(group), (block.mask.constant(1),) * block.rows)
+    return next(iter(group), (block.mask.constant(True),) * block.rows)
 
 
 def _others(group: list[Pieces], block: Block) -> Pieces:
@@ -57,7 +57,11 @@ def _base(
 
 def _is_column_major(block: Block, strides: Sequence[str]) -> bool:
     """Whether columns are contiguous and rows are not, so that the transposed block is accessed."""
-    return len(strides) == 2 and strides[0] == "1" and strides[1] not in ("0", "1")
+    match strides:
+        case "1", lane:
+            return lane not in ("0", "1")
+        case _:
+            return False
 
 
 def _emit_load(e: Emitter, op: tile.LoadOp) -> None:

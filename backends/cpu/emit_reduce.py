@@ -143,7 +143,8 @@ def _tree(join: Callable[[Group, Group], Group], groups: list[Group]) -> Group:
 
 
 def _across_lanes(e: Emitter, name: str, block: Block, _: int, rows: list[Group]) -> list[Group]:
-    blocks = [block.piece, block.piece.of(INT64)][: len(rows[0])]
+    row, *_others = rows
+    blocks = [block.piece, block.piece.of(INT64)][: len(row)]
     groups = [_lanes_combined(e, name, blocks, group) for group in rows]
     if len(block.shape) == 1:
         return groups

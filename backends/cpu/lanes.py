@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from .blocks import ALWAYS, BOOL, INT64, Block, block_of
+from .blocks import ALWAYS, BOOL, INT32, INT64, Block, block_of
 from .convert import from_memory, to_memory
 from .emit_arith import choose
 from .emit_reduce import combine
@@ -66,7 +66,7 @@ def _load_stored(e: Emitter, lanes: Lanes, mask: str, other: str) -> str:
         if mask in ALWAYS:
             return e.value(f"load {block.text}, ptr {lanes.address}, align {block.element.bytes}")
         name, pointer = f"llvm.masked.load.{block.suffix}.p0", lanes.pointer
-    elif block.element.bits < 32 and mask not in ALWAYS:
+    elif block.element.bits < INT32.bits and mask not in ALWAYS:
         return _load_one_by_one(e, lanes, mask, other)
     else:
         name, pointer = f"llvm.masked.gather.{block.suffix}.v{block.lanes}p0", lanes.pointers(e)
@@ -157,7 +157,7 @@ def _load_one_by_one(e: Emitter, lanes: Lanes, mask: str, other: str) -> str:
         _store_scalar(e, scalar, e.offset(scalar.element.memory, found, lane), element, None)
 
     _one_by_one(e, lanes, mask, act)
-    return load(e, Lanes(block, found, "1"), block.mask.constant(1), other)
+    return load(e, Lanes(block, found, "1"), block.mask.constant(True), other)
 
 
 def _one_by_one(e: Emitter, lanes: Lanes, mask: str, act: Callable[[str, str], None]) -> None:
@@ -179,7 +179,7 @@ def _one_by_one(e: Emitter, lanes: Lanes, mask: str, act: Callable[[str, str], N
 def _spilled(e: Emitter, role: str, block: Block, piece: str) -> str:
     """The address of an array that holds the lanes; one array per role and type serves all."""
     address = e.local((role, block.suffix), block.element.memory, block.lanes)
-    _store_lanes(e, Lanes(block, address, "1"), block.mask.constant(1), piece)
+    _store_lanes(e, Lanes(block, address, "1"), block.mask.constant(True), piece)
     return address
 
 

@@ -6,7 +6,7 @@ because nests of one iteration find it in cache; fusion holds to that by the lim
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import dropwhile
 
 from xdsl.dialects import arith, math
@@ -86,19 +86,20 @@ def tensor_bytes(value: SSAValue, sizes: Sizes) -> int:
     return sizes.volume(buffer_sizes(value)) * width_of(value)
 
 
-def read_bytes(reads: Iterable[loop.ReadOp], sizes: Sizes) -> int:
+def read_bytes(reads: Collection[loop.ReadOp], sizes: Sizes) -> int:
     """What reads of one tensor bring in: one element per point of the indices, once for all reads by one map, and at
     most the whole tensor. A read at computed places counts as often as it runs."""
-    whole, width, mapped, computed = 0, 0, dict[MapAttr, int](), 0
+    source, *_ = {read.source for read in reads}
+    mapped: dict[MapAttr, int] = {}
+    computed: list[int] = []
     for read in reads:
-        whole, width = tensor_bytes(read.source, sizes), width_of(read.source)
         extents = [extent for index in index_operands(read) if (extent := extent_of(index)) is not None]
         if len(extents) < len(index_operands(read)):
-            computed += sizes.volume([size for nest in enclosing_nests(read) for size in nest.sizes])
+            computed.append(sizes.volume([size for nest in enclosing_nests(read) for size in nest.sizes]))
         else:
-            mapped[read.access] = max(mapped.get(read.access, 0), sizes.volume(extents))
-    points = computed + sum(mapped.values())
-    return min(points * width, whole)
+            points = sizes.volume(extents)
+            mapped[read.access] = max(mapped.get(read.access, points), points)
+    return min(sum((*computed, *mapped.values())) * width_of(source), tensor_bytes(source, sizes))
 
 
 def executions(read: loop.ReadOp, sizes: Sizes) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects.builtin import AnyFloat, IntegerType
 from xdsl.ir import Attribute, Operation
@@ -45,16 +46,13 @@ class Sizes:
 
     def volume(self, sizes: Iterable[Expr]) -> int:
         """The likely number of points of a box; an empty one counts as a point."""
-        total = 1
-        for size in sizes:
-            total *= max(self.likely(size), 1)
-        return total
+        return prod(max(self.likely(size), 1) for size in sizes)
 
     def is_positive(self, size: Expr) -> bool:
         """Whether a space of that size certainly has a point."""
         if size.is_constant:
             return size.constant > 0
-        low = Domain({}, dict(self.intervals)).interval(size)[0]
+        low, _ = Domain({}, dict(self.intervals)).interval(size)
         return low is not None and low > 0
 
 

@@ -69,7 +69,7 @@ class CopyFolder:
     def fold(self, copy: host.CopyOp) -> None:
         """`%n = host.alloc; host.run @k ins(…) outs(%n); host.copy %n, %x  →  host.run @k ins(…) outs(%x)`."""
         source, target = copy.source, copy.target
-        first, allocation = self.use.users[source][0], source.owner
+        (first, *_), allocation = self.use.users[source], source.owner
         assert isinstance(allocation, host.AllocOp)
         self.written_from[target] = self.use.positions[first]
         source.replace_all_uses_with(target)

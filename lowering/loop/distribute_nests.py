@@ -17,7 +17,7 @@ from ...ir import loop
 from ...ir.expr import dim
 from ...ir.loop.ops import INDEX, extents_attr
 from ...ir.target import Target, target_of
-from ..analysis.accesses import all_ops, enclosing_nests, index_operands, nests_of, set_access
+from ..analysis.accesses import all_ops, enclosing_nests, index_operands, nests_of, only, set_access
 from ..analysis.kernels import functions_with_kernels
 from ..analysis.remaking import can_remake, writers_of
 from ..analysis.sizes import Sizes
@@ -50,7 +50,7 @@ class Distributor:
             return self.split(apart)
         if apart:
             return self.part(apart)
-        nest = nests[0] if nests else None
+        nest = only(nests)
         if not isinstance(nest, loop.ParallelOp) or nest is not block.last_op or len(phases_of(nest.block)) < 2:
             return False
         if not self.lacks_programs():

@@ -262,7 +262,8 @@ def guarded_value(read: loop.ReadOp, value: SSAValue) -> SSAValue:
     guard = guard_of(read)
     if guard is None:
         return value
-    select = arith.SelectOp(guard[0], value, guard[1])
+    condition, other = guard
+    select = arith.SelectOp(condition, value, other)
     select.location = read.location
     assert read.parent is not None
     read.parent.insert_op_before(select, read)

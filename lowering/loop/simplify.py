@@ -55,9 +55,10 @@ class Simplifier:
 
     def run_once(self, op: loop.ForOp) -> None:
         """`for (i) to (1) carry (c = a) { b(i, c) }  →  b(0, a)`."""
-        if op.sizes[0] != ONE:
+        (size,), (index,) = op.sizes, op.indices
+        if size != ONE:
             return
-        replace_indices({op.indices[0]: ZERO}, [], self.sizes)
+        replace_indices({index: ZERO}, [], self.sizes)
         for carried, init in zip(op.carried, op.inits, strict=True):
             carried.replace_all_uses_with(init)
         dissolve(op)

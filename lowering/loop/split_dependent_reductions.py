@@ -109,8 +109,14 @@ def pair_of(block: Block) -> Squares | Exponentials | None:
     return squares(first, second) or exponentials(first, second)
 
 
+def yielded_value(reduction: loop.ReduceOp) -> SSAValue:
+    """What a reduction of one value combines."""
+    (value,) = reduction.yielded.values
+    return value
+
+
 def squares(first: loop.ReduceOp, second: loop.ReduceOp) -> Squares | None:
-    square = second.yielded.values[0].owner
+    square = yielded_value(second).owner
     if not isinstance(square, arith.MulfOp) or square.lhs is not square.rhs or first.combiner_names != ("add",):
         return None
     difference = square.lhs.owner
@@ -120,7 +126,7 @@ def squares(first: loop.ReduceOp, second: loop.ReduceOp) -> Squares | None:
 
 
 def exponentials(first: loop.ReduceOp, second: loop.ReduceOp) -> Exponentials | None:
-    exponential = second.yielded.values[0].owner
+    exponential = yielded_value(second).owner
     if not isinstance(exponential, math.ExpOp) or first.combiner_names != ("max",):
         return None
     difference = exponential.operand.owner
@@ -132,7 +138,7 @@ def exponentials(first: loop.ReduceOp, second: loop.ReduceOp) -> Exponentials | 
 def same_elements(first: loop.ReduceOp, second: loop.ReduceOp, value: SSAValue) -> bool:
     """Whether the value of the second body is what the first one reduces."""
     indices = dict(zip(first.indices, second.indices, strict=True))
-    return is_same(first.yielded.values[0], value, indices)
+    return is_same(yielded_value(first), value, indices)
 
 
 def is_same(one: SSAValue, other: SSAValue, indices: Mapping[SSAValue, SSAValue]) -> bool:
@@ -155,7 +161,7 @@ def is_mean(value: SSAValue, sum_: loop.ReduceOp) -> bool:
     op = value.owner
     if not isinstance(op, arith.DivfOp | arith.MulfOp) or op.lhs is not SSAValue.get(sum_):
         return False
-    wanted = float(volume(sum_)) if isinstance(op, arith.DivfOp) else 1 / volume(sum_)
+    wanted = float(volume(sum_)) if isinstance(op, arith.DivfOp) else 1.0 / volume(sum_)
     match op.rhs.owner:
         case arith.ConstantOp(value=FloatAttr(value=factor)):
             return bool(np.float32(factor.data) == np.float32(wanted)) and value.type == f32
@@ -255,7 +261,7 @@ class DependentSplitter:
             if not reduction.is_ancestor(op) and not values.isdisjoint(op.results):
                 found.append(op)
                 values |= set(op.operands) - {pair.centre}
-        return found[::-1]
+        return [*reversed(found)]
 
     # -- parts ---------------------------------------------------------------------------------------
 

@@ -42,6 +42,9 @@ FEWER = 4
 ENOUGH = 2
 """A dimension is cut if it has one in so many of the parts that are wanted, else the longest one."""
 
+LEAST_PARTS = 2
+"""Parts that a cut makes at least."""
+
 LEAST_PART = 1 << 12
 """Scalar operations that a part has at least: a second launch takes some microseconds."""
 
@@ -101,7 +104,7 @@ class Splitter:
         programs = model.hints.volume([GridPlanner(model, self.target).plan().grid])
         wanted = -(-PROGRAMS_PER_CORE * self.target.cores // programs)
         wanted = min(wanted, model.work // (programs * LEAST_PART))
-        if programs >= BUSY * self.target.cores or wanted < 2:
+        if programs >= BUSY * self.target.cores:
             return None
         likely = [self.sizes.likely(size) for size in reduction.sizes]
         position = next((k for k, size in enumerate(likely) if ENOUGH * size >= wanted), likely.index(max(likely)))
@@ -109,7 +112,7 @@ class Splitter:
 
     def parts(self, position: int, size: Expr, wanted: int) -> Cut | None:
         """Equal parts if a number of them near the wanted one divides the size."""
-        if wanted < 2:
+        if wanted < LEAST_PARTS:
             return None
         if size.is_constant:
             for count in range(wanted, wanted // FEWER, -1):

@@ -86,6 +86,7 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("tests/filecheck/host", "tests/host", "tests/runtime/test_plan.py", "tests/runtime/test_results.py"),
     ),
     ("lowering/applications", ("tests/runtime/test_bisect.py",)),
+    ("lowering/pipelines", ("tests/structure/test_passes.py", "tests/filecheck/loop", "tests/lowering")),
     (
         "lowering",
         (

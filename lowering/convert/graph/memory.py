@@ -100,10 +100,11 @@ class Memory(Values):
             if any(self._is_known(values[position]) for position in group):
                 spans = {position: _span(values[position], offsets[position]) for position in group}
                 base = max(group, key=lambda position: len(spans[position]))
+                whole = spans[base]
                 if dense_order(layout_of(values[base].type)) is not None:
                     for position, span in spans.items():
-                        if position != base and span and span[0] in spans[base] and span[-1] in spans[base]:
-                            parts[position] = (base, span[0] - spans[base][0])
+                        if position != base and span and whole.start <= span.start and span.stop <= whole.stop:
+                            parts[position] = (base, span.start - whole.start)
         return parts
 
     def _is_known(self, value: SSAValue) -> bool:
@@ -114,11 +115,11 @@ class Memory(Values):
         return self.copy(value) if isinstance(root_of(tensor).owner, graph.ConstantOp) else tensor
 
 
-def _span(value: SSAValue, offset: int) -> Sequence[int]:
+def _span(value: SSAValue, offset: int) -> range:
     """From the first to the last element of a result in its memory; empty where sizes decide."""
     layout = layout_of(value.type)
     if offset < 0 or not all(expr.is_constant for expr in (*layout.sizes, *layout.strides)):
-        return ()
+        return range(offset, offset)
     steps = zip(layout.sizes, layout.strides, strict=True)
     last = sum((size.constant - 1) * stride.constant for size, stride in steps)
     return range(offset, offset + last + 1)
