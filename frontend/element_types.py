@@ -1,4 +1,4 @@
-"""The element types of results where torch's fake tensors promise others than eager's CPU kernels give."""
+"""The element types of results where torch's fake tensors promise others than eager's kernels give."""
 
 from __future__ import annotations
 
@@ -45,6 +45,11 @@ def _like(position: int) -> TypeRule:
     return lambda node: {0: _tensors(node)[position].dtype}
 
 
+def _of_places(node: fx.Node) -> Types:
+    """Places and counts are int64; fakes of torch 2.11 make them of the operand's type."""
+    return {1: torch.int64, 2: torch.int64}
+
+
 TYPES: dict[Any, TypeRule] = {
     target: rule
     for name, rule in {
@@ -58,6 +63,9 @@ TYPES: dict[Any, TypeRule] = {
         "aten.native_layer_norm.default": _of_statistics,
         "aten.native_group_norm_backward.default": _like(1),
         "aten.soft_margin_loss.default": _like(0),
+        "aten._unique2.default": _of_places,
+        "aten.unique_consecutive.default": _of_places,
+        "aten.unique_dim.default": _of_places,
     }.items()
     if (target := overload(name)) is not None
 }

@@ -84,3 +84,21 @@ def test_a_number_of_the_graph_may_come_out_as_a_tensor() -> None:
         return x.sum().item(), float(x.shape[0]) / 3, torch.ops.aten.div(x.shape[0], 3), x + 1
 
     same(torch.compile(function, backend="stepwell", dynamic=True)(torch.ones(4, 2)), function(torch.ones(4, 2)))
+
+
+UNIQUE: dict[str, Callable[..., Any]] = {
+    "all elements": lambda x, **what: x.unique(**what),
+    "neighbours": lambda x, **what: x.unique_consecutive(**what),
+    "rows": lambda x, **what: x.unique(dim=0, **what),
+}
+
+
+@pytest.mark.parametrize("name", UNIQUE)
+def test_what_is_unique_is_counted_in_integers(name: str) -> None:
+    def counted(x: Tensor) -> tuple[Tensor, ...]:
+        values, places, counts = UNIQUE[name](x, return_inverse=True, return_counts=True)
+        return values * 2, places + 1, counts * 3
+
+    x = torch.tensor([[3.0, 1.0], [2.0, 2.0], [3.0, 1.0], [9.0, 1.0]])
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        same(torch.compile(counted, backend="stepwell", fullgraph=True)(x), counted(x))

@@ -11,6 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from stepwell.frontend.decompositions import decomposition_table
+from stepwell.frontend.fakes import correct_fakes
 from stepwell.frontend.import_fx import ImportedGraph, import_graph
 
 LAYOUT_OPS = ("full", "broadcast", "reshape")
@@ -28,7 +29,9 @@ def trace(function: Callable[..., Any], *inputs: Any, dynamic: bool = False, dec
 
 
 def import_function(function: Callable[..., Any], *inputs: Any, dynamic: bool = False) -> ImportedGraph:
-    imported = import_graph(trace(function, *inputs, dynamic=dynamic), inputs)
+    graph = trace(function, *inputs, dynamic=dynamic)
+    correct_fakes(graph)
+    imported = import_graph(graph, inputs)
     imported.module.verify()
     return imported
 

@@ -311,6 +311,12 @@ def indexing() -> Iterator[Case]:
         expected = x.clone()
         expected[:, at] = rows
         yield Case(f"index_put-{name}", put, (x, rows, at), expected)
+        grid, m, n = box(name, 2, 3, 3), torch.tensor([[3, -1, 0], [0, 1, 3]]), torch.tensor([[0, 4, 2], [-3, 2, 0]])
+        expected = x.clone()
+        for place in product(range(2), range(3)):  # (0, 2) and (3, 0) twice: the last one stays
+            expected[m[place], n[place]] = grid[place]
+        put = "graph.index_put {0}, {1}, {2}, {3} dims [0, 1] bounds index"
+        yield Case(f"index_put-twice-{name}", put, (x, grid, m, n), expected)
         insert = "graph.insert_slice {0}, {1} from (1, 0, 2) step (2, 1, 1)"
         expected, inner = x.clone(), box(name, 2, 4, 1)
         expected[1::2, :4, 2:] = inner

@@ -155,7 +155,8 @@ def _run_over(
 
     def step(left: Sequence[int]) -> Sequence[SSAValue]:
         if left:
-            kernel.iterate(sizes[left[0]], (), lambda _: step(left[1:]))
+            first, *others = left
+            kernel.iterate(sizes[first], (), lambda _: step(others))
         else:
             kernel.indices = tuple(kernel.indices[dims.index(k)] for k in range(len(sizes)))
             body()
