@@ -10,7 +10,7 @@ import struct
 from ctypes import c_float
 from dataclasses import dataclass
 from functools import cache, cached_property
-from math import copysign, inf, prod
+from math import copysign, inf, isnan, prod
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
@@ -137,7 +137,7 @@ def constant_text(element: Element, value: float) -> str:
     if not element.is_float:
         return str(int(value))
     if element is BF16:
-        return str(_round_to_bf16(_bits("<f", c_float(value).value)))
+        return str(_bf16_bits(value))
     if element is F16:
         return f"0xH{_half_bits(value):04X}"
     return f"0x{_bits('<d', c_float(value).value if element is F32 else value):016X}"
@@ -154,10 +154,11 @@ def _half_bits(value: float) -> int:
         return _bits("<e", copysign(inf, value))
 
 
-def _round_to_bf16(bits: int) -> int:
-    """The bf16 nearest to a float, from bits to bits; ties to even."""
-    if bits & 0x7FFFFFFF > 0x7F800000:
+def _bf16_bits(value: float) -> int:
+    """Of the nearest bf16; ties to even."""
+    if isnan(value):
         return 0x7FC0
+    bits = _bits("<f", c_float(value).value)
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 

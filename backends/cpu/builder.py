@@ -106,9 +106,7 @@ class Builder:
 
     def pure(self, text: str, *operands: str) -> str:
         """The result of an instruction without effects, made once in the outermost scope that has its operands."""
-        depth = 0
-        for operand in operands:
-            depth = max(depth, self.depths.get(operand, 0))
+        depth = max(map(self.depth, operands), default=0)
         scope = self.scopes[depth]
         name = scope.known.get(text)
         if name is None:

@@ -262,7 +262,8 @@ _INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ug
 
 
 def _emit_compare(e: Emitter, op: Operation, predicate: str) -> None:
-    block = e.block(op.operands[0].type)
+    left, *_ = op.operands
+    block = e.block(left.type)
     rows = list(zip(*[e.values[operand] for operand in op.operands], strict=True))
     if block.element in NARROW_FLOATS:
         rows = [tuple([widen(e, block, piece) for piece in row]) for row in rows]
@@ -281,9 +282,11 @@ def _emit_tile_compare(e: Emitter, op: tile.CompareOp) -> None:
 
 def _emit_select(e: Emitter, op: Operation) -> None:
     block = e.block(SSAValue.get(op).type)
+    chooser, *_ = op.operands
     condition, first, second = (e.values[operand] for operand in op.operands)
-    if block.lanes and not e.block(op.operands[0].type).lanes:
-        condition = (e.splat(block.piece.mask, condition[0]),) * block.rows
+    if block.lanes and not e.block(chooser.type).lanes:
+        (scalar,) = condition
+        condition = (e.splat(block.piece.mask, scalar),) * block.rows
     rows = zip(condition, first, second, strict=True)
     e.values[SSAValue.get(op)] = tuple([choose(e, block, *row) for row in rows])
 

@@ -100,7 +100,7 @@ def store(e: Emitter, lanes: Lanes, mask: str, value: str, combiner: str | None)
     block = lanes.block
     if not block.lanes:
         guarded(e, mask, lambda: _store_scalar(e, block, lanes.address, value, combiner))
-    elif lanes.stride == "0" or (lanes.offsets and combiner) or (not lanes.dense and block.element.bits < 32):
+    elif lanes.stride == "0" or (lanes.offsets and combiner) or (not lanes.dense and block.element.bits < INT32.bits):
         _store_one_by_one(e, lanes, mask, value, combiner)
     else:
         _store_lanes(e, lanes, mask, _combined(e, lanes, mask, value, combiner))

@@ -21,6 +21,9 @@ INDEX_BYTES = 8
 UNKNOWN_SIZE = 256
 """What a size without hint is taken for."""
 
+FIRST = 0
+"""What an index is taken for: a bound then gives the length of the first piece."""
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -38,11 +41,11 @@ class Sizes:
         return Sizes(intervals, hints)
 
     def likely(self, size: Expr) -> int:
-        """The likely value of an expression over symbols."""
+        """The likely value of an expression over symbols and indices."""
         if size.is_constant:
             return size.constant
         values = dict(self.hints)
-        return int(size.evaluate(lambda leaf: values.get(leaf.name, UNKNOWN_SIZE)))
+        return int(size.evaluate(lambda leaf: FIRST if leaf.kind == "dim" else values.get(leaf.name, UNKNOWN_SIZE)))
 
     def volume(self, sizes: Iterable[Expr]) -> int:
         """The likely number of points of a box; an empty one counts as a point."""

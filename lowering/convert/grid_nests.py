@@ -108,11 +108,11 @@ class GridNests:
             found = [
                 walk if walk.index in used or not is_positive(walk.size) else Walk(walk.index, ONE) for walk in found
             ]
-            position = max(range(nest.rank), key=lambda k: self.model.hints.size(found[k].size))
+            position = max(range(nest.rank), key=lambda k: self.model.sizes.likely(found[k].size))
         if position is None:
             return found
         size = found[position].size
-        extent = self.model.hints.size(size)
+        extent = self.model.sizes.likely(size)
         if extent < SHORT_EXTENT and self.builder.active:
             return found
         held = prod(run.axis.width for run in self.builder.active)

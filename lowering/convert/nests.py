@@ -183,7 +183,7 @@ class NestEmitter:
     def accumulate(self, op: loop.ReduceOp, spans: Sequence[Span]) -> Sequence[SSAValue]:
         """Runs the reduction over the spans; long float sums go through a second accumulator."""
         identities = self.accumulators(op, spans)
-        sizes = [max(1, self.model.hints.size(span.high - span.low) // span.width) for span in spans]
+        sizes = [max(1, self.model.sizes.likely(span.high - span.low) // span.width) for span in spans]
         runs = runs_of(spans, sizes) if sums_floats(combiners_of(op), op.result_types) else None
         if runs is None:
             return self.fold(op, spans, identities)

@@ -24,11 +24,11 @@ from .patterns import may_replace, replace_with_value, rewrite, scalar_of
 
 
 def _is_plus_zero(value: Any) -> bool:
-    return bool(value == 0) and math.copysign(1.0, value) > 0
+    return bool(value == 0.0) and math.copysign(1.0, value) == 1.0
 
 
 def _is_minus_zero(value: Any) -> bool:
-    return bool(value == 0) and math.copysign(1.0, value) < 0
+    return bool(value == 0.0) and math.copysign(1.0, value) == -1.0
 
 
 def _is_one(value: Any) -> bool:

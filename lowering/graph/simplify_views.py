@@ -8,6 +8,7 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...ir import graph
+from ...ir.expr import ZERO
 from .patterns import may_replace, replace_with_value, rewrite
 
 
@@ -30,7 +31,7 @@ def _keeps_order(op: graph.ViewOp) -> bool:
     if isinstance(op, graph.PermuteOp):
         return op.permutation == tuple(range(len(op.permutation)))
     if isinstance(op, graph.SliceOp):
-        return all(start == start * 0 for start in op.starts.results)  # of the same sizes, so from 0 in steps of 1
+        return all(start == ZERO for start in op.starts.results)  # of the same sizes, so from 0 in steps of 1
     return False
 
 

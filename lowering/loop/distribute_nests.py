@@ -88,7 +88,7 @@ class Distributor:
         if any(isinstance(op, loop.LocalOp) for op in all_ops(self.kernel.block)):
             return False
         model = KernelModel(self.kernel)
-        programs = model.hints.volume([GridPlanner(model, self.target).plan().grid])
+        programs = model.sizes.volume([GridPlanner(model, self.target).plan().grid])
         return programs < self.target.cores and model.work // programs >= LEAST_WORK
 
     # -- distribution --------------------------------------------------------------------------------

@@ -139,7 +139,8 @@ class Fuser:
     def repeats_little(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
         """Whether no element is computed twice, or computing it is cheap."""
         sizes = self.sizes
-        elements = sizes.volume(producer.kernel.nest.sizes) if producer.kernel.nest is not None else 1
+        nest = producer.kernel.nest
+        elements = sizes.volume(() if nest is None else nest.sizes)
         runs = [costs.executions(read, sizes) for read, _ in reads]
         if sum(runs) <= elements:
             return True
@@ -251,10 +252,11 @@ class _Inliner:
 
     def guarded(self, read: loop.ReadOp, guard: SSAValue) -> SSAValue:
         """The read under the guard of the one it stands for; elsewhere it gives 1, which is safe to divide by."""
-        operands = [self.values.get(operand, operand) for operand in read.operands]
-        indices = operands[1 : 1 + read.map.rank]
-        if guard_of(read) is not None:
-            guard, other = self.add(arith.AndIOp(guard, operands[-2], i1)), operands[-1]
+        indices = [self.values.get(index, index) for index in index_operands(read)]
+        own = guard_of(read)
+        if own is not None:
+            condition, other = (self.values.get(value, value) for value in own)
+            guard = self.add(arith.AndIOp(guard, condition, i1))
         else:
             other = self.add(_one(read.result.type))
         placed = loop.ReadOp.make(read.source, indices, read.map.results, guard, other)

@@ -101,7 +101,7 @@ class Splitter:
 
     def cut(self, reduction: loop.ReduceOp) -> Cut | None:
         model = KernelModel(self.kernel)
-        programs = model.hints.volume([GridPlanner(model, self.target).plan().grid])
+        programs = model.sizes.volume([GridPlanner(model, self.target).plan().grid])
         wanted = -(-PROGRAMS_PER_CORE * self.target.cores // programs)
         wanted = min(wanted, model.work // (programs * LEAST_PART))
         if programs >= BUSY * self.target.cores:

@@ -12,8 +12,8 @@ from xdsl.ir import SSAValue
 
 from ...ir import loop
 from ...ir.expr import ONE, ZERO, Expr
-from ..analysis.sizes import BYTE
-from .model import Access, Hints, KernelModel, is_leaf
+from ..analysis.sizes import BYTE, Sizes
+from .model import Access, KernelModel, is_leaf
 
 CONTIGUOUS, REPEATED, STRIDED = 1.0, 0.5, 16.0
 """Cost of a block access whose lanes are neighbours, are one place, or lie apart."""
@@ -76,9 +76,9 @@ def registers_of(work: int) -> int:
     return SHORT_REGISTERS if work <= SHORT_BODY else LONG_REGISTERS
 
 
-def block_width(size: Expr, hints: Hints, *, lanes: int, registers: int) -> int:
+def block_width(size: Expr, sizes: Sizes, *, lanes: int, registers: int) -> int:
     """The widest block of whole registers that the size fills; below one register the next power of two."""
-    extent = hints.size(size)
+    extent = sizes.likely(size)
     if extent < lanes:
         return max(LEAST_WIDTH, 1 << (extent - 1).bit_length()) if size.is_constant else lanes
     width = lanes * registers
@@ -93,7 +93,7 @@ def leaf_lane(nest: loop.NestOp, model: KernelModel) -> int:
 
     def cost(position: int) -> tuple[float, int]:
         index = nest.indices[position]
-        lanes_used = min(model.hints.volume([nest.sizes[position]]), COUNTED_LANES)
+        lanes_used = min(model.sizes.volume([nest.sizes[position]]), COUNTED_LANES)
         total = sum(access_cost(access, index) for access in inside) + ITERATION_COST
         return total / lanes_used, -position
 
@@ -116,7 +116,7 @@ def _efficiency(extent: int, lanes: int) -> float:
 
 def _parallel_choice(parallel: loop.ParallelOp, position: int, model: KernelModel, lanes: int) -> LaneChoice:
     index = parallel.indices[position]
-    useful = lanes * _efficiency(model.hints.volume([parallel.sizes[position]]), lanes)
+    useful = lanes * _efficiency(model.sizes.volume([parallel.sizes[position]]), lanes)
     cost = sum(trips for _, trips in model.scalar_ops) / useful
     cost += sum(access.trips * access_cost(access, index) for access in model.accesses) / useful
     return LaneChoice(index, cost)
@@ -127,7 +127,7 @@ def _row_cost(model: KernelModel, lanes: int) -> float:
     lane_of: dict[object, tuple[SSAValue, float]] = {}
     for nest in filter(is_leaf, model.nests):
         position = leaf_lane(nest, model)
-        extent = model.hints.volume([nest.sizes[position]])
+        extent = model.sizes.volume([nest.sizes[position]])
         lane_of[nest.block] = (nest.indices[position], lanes * _efficiency(extent, lanes))
         runs = _runs(nest, model)
         cost += runs * ROW_END
@@ -146,6 +146,6 @@ def _runs(nest: loop.NestOp, model: KernelModel) -> int:
     """How often the nest is entered."""
     runs, parent = 1, nest.parent_op()
     while isinstance(parent, loop.NestOp):
-        runs *= model.hints.volume(parent.sizes)
+        runs *= model.sizes.volume(parent.sizes)
         parent = parent.parent_op()
     return runs

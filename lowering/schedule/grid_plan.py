@@ -139,7 +139,7 @@ class GridPlanner:
     def __init__(self, model: KernelModel, target: Target):
         self.model = model
         self.target = target
-        self.hints = model.hints
+        self.sizes = model.sizes
 
     def plan(self) -> GridPlan:
         nests = nests_of(self.model.kernel.block)
@@ -163,10 +163,10 @@ class GridPlanner:
 
     def pointwise(self, nest: loop.ParallelOp) -> GridPlan:
         crossed = contiguous_dims(nest, self.model)
-        if len(crossed) > 1 and all(self.hints.size(nest.sizes[k]) >= SHORT_EXTENT for k in crossed[:2]):
+        if len(crossed) > 1 and all(self.sizes.likely(nest.sizes[k]) >= SHORT_EXTENT for k in crossed[:2]):
             widths = [1] * nest.rank
             for k in crossed[:2]:
-                widths[k] = min(CROSSED_SIDE, power_of_two(self.hints.size(nest.sizes[k])))
+                widths[k] = min(CROSSED_SIDE, power_of_two(self.sizes.likely(nest.sizes[k])))
             return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.warps(widths[crossed[0]] * widths[crossed[1]]))
         first = crossed[0] if crossed else nest.rank - 1
         return self.points(nest, first, self.points_at_once(nest))
@@ -174,7 +174,7 @@ class GridPlanner:
     def points_at_once(self, nest: loop.ParallelOp) -> int:
         reads = [access for access in self.model.accesses if isinstance(access.op, loop.ReadOp)]
         bits = sum(access.elements * access.bits for access in reads)
-        return 2 * POINTS if 0 < bits < POINT_BITS * self.hints.volume(nest.sizes) else POINTS
+        return 2 * POINTS if 0 < bits < POINT_BITS * self.sizes.volume(nest.sizes) else POINTS
 
     def points(self, nest: loop.ParallelOp, first: int, budget: int) -> GridPlan:
         """Programs of about `budget` points on up to four warps, each thread of which has one at least."""
@@ -191,7 +191,7 @@ class GridPlanner:
 
     def fitting_width(self, size: Expr, most: int) -> int:
         """The widest power of two, of which few enough lanes lie beyond the end of the dim."""
-        extent = max(self.hints.size(size), 1)
+        extent = max(self.sizes.likely(size), 1)
         width = min(power_of_two(extent), most)
         while width > 32 and -(-extent // width) * width > extent * 9 // 8:
             width //= 2
@@ -251,19 +251,19 @@ class GridPlanner:
 
     def columns_at_once(self, nest: loop.ParallelOp, column: int) -> int:
         """As many as are contiguous, or fewer where all multiprocessors can then take part in little work."""
-        wanted = min(COLUMNS, power_of_two(self.hints.size(nest.sizes[column])))
-        points = self.hints.volume(nest.sizes)
+        wanted = min(COLUMNS, power_of_two(self.sizes.likely(nest.sizes[column])))
+        points = self.sizes.volume(nest.sizes)
         while wanted > LEAST_COLUMNS and points // wanted < self.target.cores and self.model.work < LITTLE_WORK:
             wanted //= 2
         return wanted
 
     def rows_at_once(self, nest: loop.ParallelOp, inner: int) -> int:
         """Short rows go together, as long as all multiprocessors stay busy."""
-        points = self.hints.volume(nest.sizes)
+        points = self.sizes.volume(nest.sizes)
         wanted = max(1, ROW_ELEMENTS // inner)
         while wanted > 1 and points // wanted < 2 * self.target.cores:
             wanted //= 2
-        return min(wanted, power_of_two(self.hints.size(nest.sizes[-1])))
+        return min(wanted, power_of_two(self.sizes.likely(nest.sizes[-1])))
 
     def axes(self, nest: loop.NestOp) -> int:
         """How many nests run along axes one inside of the other."""
@@ -278,7 +278,7 @@ class GridPlanner:
         volumes = [1]
         for inner in nests_of(nest.block):
             position = axis_position(inner, self.model)
-            extent = 1 if position is None else self.hints.size(inner.sizes[position])
+            extent = 1 if position is None else self.sizes.likely(inner.sizes[position])
             volumes.append(extent * self.axis_volume(inner))
         return max(volumes)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import cached_property
 
 from xdsl.dialects import arith
@@ -13,15 +12,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...ir import loop
 from ...ir.dtypes import element_of
 from ...ir.expr import ZERO, Expr, contiguous_strides, linearize
-from ...ir.shapes import sizes_of, strides_of, symbol_ranges
+from ...ir.shapes import sizes_of, strides_of
 from ..analysis.accesses import accessed, extent_of, nests_of
-from ..analysis.sizes import BYTE, element_bytes
+from ..analysis.sizes import BYTE, Sizes, element_bytes
 
 MATH_WORK = 16
 """Operations that a math function counts as."""
-
-UNKNOWN_SIZE = 256
-"""What a size without hint is taken for."""
 
 
 def is_leaf(nest: loop.NestOp) -> bool:
@@ -32,31 +28,6 @@ def op_work(op: Operation) -> int:
     if isinstance(op, arith.ConstantOp):
         return 0
     return MATH_WORK if op.name.startswith("math.") else 1
-
-
-@dataclass(frozen=True)
-class Hints:
-    """Likely values of sizes."""
-
-    values: Mapping[str, int]
-
-    @staticmethod
-    def at(op: Operation) -> Hints:
-        """Hints of the symbols in scope at an op."""
-        return Hints({name: known.hint for name, known in symbol_ranges(op).items() if known.hint is not None})
-
-    def size(self, expr: Expr) -> int:
-        """The likely value; dims count as 0, so a bound gives the length of the first piece."""
-        if expr.is_constant:
-            return expr.constant
-        return int(expr.evaluate(lambda leaf: 0 if leaf.kind == "dim" else self.values.get(leaf.name, UNKNOWN_SIZE)))
-
-    def volume(self, sizes: Sequence[Expr]) -> int:
-        """The likely number of points of a space, one at least."""
-        total = 1
-        for size in sizes:
-            total *= max(self.size(size), 1)
-        return total
 
 
 class Access:
@@ -91,7 +62,7 @@ class KernelModel:
 
     def __init__(self, kernel: loop.KernelOp):
         self.kernel = kernel
-        self.hints = Hints.at(kernel)
+        self.sizes = Sizes.at(kernel)
         self.layouts: dict[SSAValue, tuple[Expr, ...]] = {
             destination: strides_of(result.type)
             for destination, result in zip(kernel.block.args, kernel.results, strict=True)
@@ -111,7 +82,7 @@ class KernelModel:
             if isinstance(op, loop.NestOp):
                 self.nests.append(op)
                 self._note_symbols(op.sizes)
-                self._walk(op.block, trips * self.hints.volume(op.sizes))
+                self._walk(op.block, trips * self.sizes.volume(op.sizes))
                 inner = max(inner, self._body_work[op.block])
                 continue
             own += op_work(op)
@@ -132,7 +103,7 @@ class KernelModel:
             if size is None:
                 return trips
             sizes.append(size)
-        return min(self.hints.volume(sizes), trips)
+        return min(self.sizes.volume(sizes), trips)
 
     def _note_scalar(self, op: Operation) -> None:
         if isinstance(op, loop.LocalOp):
@@ -167,7 +138,7 @@ class KernelModel:
     def bytes(self) -> int:
         """What the tensors that the kernel reads and writes span."""
         types = [*(value.type for value in self.inputs), *self.kernel.result_types]
-        return sum(self.hints.volume(sizes_of(type_)) * element_bytes(element_of(type_)) for type_ in types)
+        return sum(self.sizes.volume(sizes_of(type_)) * element_bytes(element_of(type_)) for type_ in types)
 
     @cached_property
     def work(self) -> int:

@@ -226,7 +226,7 @@ class Planner:
     def __init__(self, model: KernelModel, target: Target):
         self.model = model
         self.target = target
-        self.hints = model.hints
+        self.sizes = model.sizes
         self.lanes = machine_lanes(model, target.vector_bits)
 
     def plan(self) -> Plan:
@@ -251,12 +251,12 @@ class Planner:
 
     def prefers_split(self, plan: ParallelPlan, reduction: loop.ReduceOp) -> bool:
         """Where there are too few programs, or each would go down long narrow columns of what the cache cannot hold."""
-        if self.hints.size(plan.grid) < ENOUGH_PROGRAMS:
+        if self.sizes.likely(plan.grid) < ENOUGH_PROGRAMS:
             return True
-        rows = self.hints.volume(reduction.sizes)
+        rows = self.sizes.volume(reduction.sizes)
         if plan.lane is None or rows < LONG_COLUMN:
             return False
-        columns = self.hints.size(plan.nest.sizes[plan.lane])
+        columns = self.sizes.likely(plan.nest.sizes[plan.lane])
         width = self.target.vector_bits // BYTE // self.lanes
         return rows * columns * width > self.target.l2_bytes // CACHE_SHARE
 
@@ -267,7 +267,7 @@ class Planner:
     def width(self, nest: loop.NestOp, position: int) -> int:
         """Lanes of a block along that dim of a nest."""
         registers = registers_of(self.model.body_work(nest))
-        return block_width(nest.sizes[position], self.hints, lanes=self.lanes, registers=registers)
+        return block_width(nest.sizes[position], self.sizes, lanes=self.lanes, registers=registers)
 
     def outer_width(self, nest: loop.NestOp | None, lane: int | None) -> int:
         """Lanes along a dim of the outer nest, or the one number that there is where none is chosen."""
@@ -280,7 +280,7 @@ class Planner:
         outer = [k for k in range(nest.rank) if k != lane]
         crossed, packed = (None, ()) if lane is None else self.crossed(nest, lane)
         prefix = self.prefix([k for k in outer if k in free and k != crossed], nest)
-        points = self.hints.volume([nest.sizes[k] for k in prefix])
+        points = self.sizes.volume([nest.sizes[k] for k in prefix])
         least = -(-PROGRAM_WORK * points // self.model.work)
         width = self.outer_width(nest, lane)
         chunk = self.chunk(nest, lane, width, points) if lane in free and points < ENOUGH_PROGRAMS * least else None
@@ -323,7 +323,7 @@ class Planner:
             if access.stride(nest.indices[lane]) in (ZERO, ONE):
                 continue
             for k, index in enumerate(nest.indices):
-                if access.stride(index) == ONE and self.hints.size(nest.sizes[k]) >= self.lanes:
+                if access.stride(index) == ONE and self.sizes.likely(nest.sizes[k]) >= self.lanes:
                     return k, self.packed(nest, lane, k)
         return None, ()
 
@@ -331,7 +331,7 @@ class Planner:
         """The leading dims that together have enough points."""
         chosen: list[int] = []
         for k in dims:
-            if self.hints.volume([nest.sizes[dim] for dim in chosen]) >= ENOUGH_PROGRAMS * SPARE_PROGRAMS:
+            if self.sizes.volume([nest.sizes[dim] for dim in chosen]) >= ENOUGH_PROGRAMS * SPARE_PROGRAMS:
                 break
             chosen.append(k)
         return chosen
@@ -339,7 +339,7 @@ class Planner:
     def chunk(self, nest: loop.ParallelOp, lane: int | None, width: int, points: int) -> int | None:
         """How many lane indices make a program's work; None where one program takes them all."""
         assert lane is not None
-        extent = self.hints.volume([nest.sizes[lane]])
+        extent = self.sizes.volume([nest.sizes[lane]])
         per_index = self.model.work // extent
         least = max(-(-PROGRAM_WORK // per_index), -(-extent * points // self.most_programs))
         chunk = -(-least // width) * width
@@ -368,13 +368,13 @@ class Planner:
         if not prefix:
             return None
         points = product(nest.sizes[k] for k in prefix)
-        least = max(1, PROGRAM_WORK * self.hints.size(points) // self.model.work)
+        least = max(1, PROGRAM_WORK * self.sizes.likely(points) // self.model.work)
         chunks = max(SPLIT_CHUNKS, PROGRAMS_PER_CORE * self.target.cores)
         inner = tuple(k for k in range(nest.rank) if k not in prefix and k != lane)
         width = self.outer_width(nest, lane)
         laid = ParallelPlan(nest, lane, width, tuple(prefix), inner, maximum(ceildiv(points, chunks), least), None)
         widths = tuple(
-            block_width(local.sizes[-1], self.hints, lanes=self.lanes, registers=SHORT_REGISTERS)
+            block_width(local.sizes[-1], self.sizes, lanes=self.lanes, registers=SHORT_REGISTERS)
             for local in parts.collected
         )
         return AccumulatingPlan(laid, parts, widths)
@@ -391,7 +391,7 @@ class Planner:
         """Splits a large reduction whose block holds nothing but scalars besides it."""
         if self.model.work < SPLIT_WORK or reduction.rank == 0 or self.has_locals_outside(reduction):
             return None
-        sizes = [self.hints.size(size) for size in reduction.sizes]
+        sizes = [self.sizes.likely(size) for size in reduction.sizes]
         position = next(
             (k for k, size in enumerate(sizes) if size >= LONG_CHUNK * SPLIT_CHUNKS), sizes.index(max(sizes))
         )

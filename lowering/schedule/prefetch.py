@@ -199,4 +199,4 @@ class LeafFinder:
         return found[::-1]
 
     def loop(self, index: SSAValue, size: Expr, step: int = 1) -> Loop:
-        return Loop(index, -(-self.model.hints.volume([size]) // step), step)
+        return Loop(index, -(-self.model.sizes.volume([size]) // step), step)

@@ -16,6 +16,10 @@ CONSTANT_BITS = 1400
 _ONE = 1 << (CONSTANT_BITS + 32)
 
 
+SPARE_BITS = 4
+"""Bits behind the last one that a number alone must be right to."""
+
+
 @dataclass(frozen=True)
 class Format:
     """A binary floating-point format: its LLVM spelling and the numbers that describe it."""
@@ -69,7 +73,7 @@ class Format:
     def enough_words(self, value: Fraction) -> tuple[float, ...]:
         """The nearest number alone where it is many times closer than half a last bit, else two words."""
         high, low = self.words(value, 2)
-        return (high,) if abs(low) < abs(high) * 2.0 ** -(self.precision + 4) else (high, low)
+        return (high,) if abs(low) < abs(high) * 2.0 ** -(self.precision + SPARE_BITS) else (high, low)
 
     def truncated_words(self, value: Fraction, count: int) -> tuple[float, ...]:
         """The same with all words of one sign."""

@@ -78,8 +78,9 @@ def _groups(sizes: Place, results: Place) -> list[tuple[list[int], list[int]]]:
     right = [position for position, size in enumerate(results) if size != ONE]
     groups: list[tuple[list[int], list[int]]] = []
     while left and right:
-        group, result_group = [left.pop(0)], [right.pop(0)]
-        have, want = sizes[group[0]], results[result_group[0]]
+        first, first_result = left.pop(0), right.pop(0)
+        group, result_group = [first], [first_result]
+        have, want = sizes[first], results[first_result]
         while have != want and (left or right):
             if left and (not right or _may_be_less(have, want)):
                 group.append(left.pop(0))
