@@ -284,7 +284,7 @@ def _emit_select(e: Emitter, op: Operation) -> None:
     block = e.block(SSAValue.get(op).type)
     chooser, *_ = op.operands
     condition, first, second = (e.values[operand] for operand in op.operands)
-    if block.lanes and not e.block(chooser.type).lanes:
+    if not e.block(chooser.type).lanes:
         (scalar,) = condition
         condition = (e.splat(block.piece.mask, scalar),) * block.rows
     rows = zip(condition, first, second, strict=True)

@@ -45,7 +45,7 @@ class _Loop:
         self.mask = next(iter(masks), None)
         self.carried = self.block.args[first:]
         self.types = [e.block(value.type) for value in op.results]
-        self.every = block_of(BOOL, (op.lanes,)).constant(1)
+        self.every = block_of(BOOL, (op.lanes,)).constant(True)
 
     def emit(self) -> None:
         extent = self.high - self.low

@@ -93,7 +93,7 @@ def factors_of(reduction: loop.ReduceOp) -> tuple[loop.ReadOp, loop.ReadOp] | No
     (yielded,) = reduction.yielded.operands
     if not isinstance(yielded.owner, arith.MulfOp):
         return None
-    reads = [_read_in(operand, reduction) for operand in yielded.owner.operands]
+    reads = [_read_of(operand) for operand in yielded.owner.operands]
     if None in reads:
         return None
     first, second = (read for read in reads if read is not None)
@@ -108,12 +108,12 @@ _OPS = 4
 """Of the body of such a sum: two reads, their product, and the end; each read may be widened."""
 
 
-def _read_in(value: SSAValue, reduction: loop.ReduceOp) -> loop.ReadOp | None:
-    """The read of f32 in the reduction that a value is, or of a narrow float that it widens to f32."""
+def _read_of(value: SSAValue) -> loop.ReadOp | None:
+    """The read of f32 that a value is, or of a narrow float that it widens to f32."""
     if value.type != FLOAT32:
         return None
     read = value.owner.input.owner if isinstance(value.owner, arith.ExtFOp) else value.owner
-    return read if isinstance(read, loop.ReadOp) and read.parent is reduction.block and read.guard is None else None
+    return read if isinstance(read, loop.ReadOp) and read.guard is None else None
 
 
 def _along(read: loop.ReadOp, reduction: loop.ReduceOp) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepwell.ir import host
-from stepwell.lowering.host.batch_runs import MOST_ARGUMENTS, HostBatchRuns
+from stepwell.lowering.host.batch_runs import MOST_ARGUMENTS, HostBatchRuns, meet
 from stepwell.tests.golden.builder import context
 from stepwell.tests.interpreters.support import parse
 
@@ -42,3 +42,17 @@ def arguments_of_runs(count: int) -> list[int]:
 def test_a_kernel_takes_fewer_arguments_than_a_launch_can_pass(count: int, expected: list[int]) -> None:
     assert MOST_ARGUMENTS == 500
     assert arguments_of_runs(count) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (range(64), range(64, 128), False),
+        (range(64), range(63, 128), True),
+        (range(64), range(16, 32), True),
+        (range(64), None, True),
+    ],
+)
+def test_memory_meets_in_either_order(one: range | None, other: range | None, expected: bool) -> None:
+    assert meet(one, other) is expected
+    assert meet(other, one) is expected

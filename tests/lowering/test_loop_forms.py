@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from stepwell.ir import loop
 from stepwell.lowering.analysis import costs
 from stepwell.lowering.analysis.accumulation import accumulation_of
 from stepwell.lowering.analysis.contractions import contraction_of
+from stepwell.lowering.analysis.kernels import Kernel, Order
 from stepwell.lowering.analysis.scans import scan_of
 from stepwell.lowering.applications import limited
 from stepwell.lowering.loop.fuse_columns import LoopFuseColumns
@@ -253,6 +255,23 @@ def test_kernels_stay_on_their_side_of_what_may_do_anything(call: bool) -> None:
     module = parse(AROUND_A_CALL if call else changed(AROUND_A_CALL, "func.call @anything() : () -> ()", ""))
     LoopFuseNests().apply(context(), module)
     assert str(module).count("loop.kernel") == (2 if call else 1)
+
+
+def test_an_op_depends_on_another_whichever_is_asked_for_first() -> None:
+    function = function_of(
+        parse(
+            changed(
+                changed(AROUND_A_CALL, "func.call @anything() : () -> ()", ""), "func.func private @anything()\n", ""
+            )
+        )
+    )
+    kernels: dict[Operation, Kernel] = {
+        op: Kernel(op) for op in function.body.block.ops if isinstance(op, loop.KernelOp)
+    }
+    order = Order(function.body.block, kernels)
+    first, second = kernels
+    assert not order.independent(first, second)
+    assert not order.independent(second, first)
 
 
 # -- limits of fusion --------------------------------------------------------------------------------

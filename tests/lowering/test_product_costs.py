@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Block
 
 from stepwell.backends.triton.target import H100
+from stepwell.ir.expr import as_expr
+from stepwell.ir.shapes import tensor_type
+from stepwell.lowering.convert.graph.products import is_dense
 from stepwell.lowering.schedule.product_costs import (
     EFFICIENCY,
     FEW_ROWS,
@@ -45,3 +50,23 @@ def test_where_no_schedule_fits_there_is_the_smallest() -> None:
     small = replace(H100, l1_bytes=1024)
     (only,) = candidates(ROUNDING, small)
     assert all(only.needed_bytes(ROUNDING.bytes) <= other.needed_bytes(ROUNDING.bytes) for other in EFFICIENCY)
+
+
+@pytest.mark.parametrize(
+    ("strides", "dense"),
+    [
+        ((64, 1), True),
+        ((1, 64), True),
+        ((4096, 64, 1), True),
+        ((63, 1), False),
+        ((128, 2), False),
+        ((0, 1), False),
+        ((1, 1), False),
+        ((1, 64, 64), False),
+        ((65, 64, 1), False),
+    ],
+)
+def test_rows_or_columns_of_factors_are_contiguous_and_lie_steps_apart(strides: tuple[int, ...], dense: bool) -> None:
+    sizes = [as_expr(64)] * len(strides)
+    block = Block(arg_types=[tensor_type(f32, sizes, [as_expr(stride) for stride in strides])])
+    assert is_dense(block.args[0]) is dense

@@ -38,6 +38,7 @@ def test_a_volume_is_what_sizes_probably_are_and_a_point_at_least(sizes: tuple[E
         (symbol("s2") - 2, False),
         (symbol("s2") - 1, True),
         (symbol("s3"), False),
+        (3 - symbol("s1"), False),
     ],
 )
 def test_a_space_has_a_point_if_its_least_size_is_1(size: Expr, positive: bool) -> None:

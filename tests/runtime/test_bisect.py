@@ -54,14 +54,24 @@ class SwapMul(RewritePattern):
             rewriter.replace(op, graph.MulOp.make(op.rhs, op.lhs, op.type))
 
 
+class SwapBack(RewritePattern):
+    """exp(y) * x → x * exp(y), which is right."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.MulOp, rewriter: PatternRewriter) -> None:
+        if isinstance(op.lhs.owner, graph.ExpOp):
+            rewriter.replace(op, graph.MulOp.make(op.rhs, op.lhs, op.type))
+
+
 class Planted(ModulePass):
-    """Rewrites that are right, and one that is not."""
+    """Rewrites that are right, and one between them that is not."""
 
     name = "graph-planted"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         PatternRewriteWalker(SwapMul()).rewrite_module(op)
         PatternRewriteWalker(SubtractForAdd()).rewrite_module(op)
+        PatternRewriteWalker(SwapBack()).rewrite_module(op)
 
 
 def program(x: Tensor, y: Tensor) -> Tensor:

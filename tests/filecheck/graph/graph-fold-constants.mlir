@@ -73,3 +73,11 @@ func.func @no_fold_when_an_operand_varies(%x: tensor<4xf32>) -> tensor<4xf32> {
   %c = graph.add %x, %b : tensor<4xf32>
   func.return %c : tensor<4xf32>
 }
+
+// CHECK-LABEL: @no_fold_of_elements_when_the_machine_decides
+// CHECK: graph.convert
+func.func @no_fold_of_elements_when_the_machine_decides() -> tensor<2xi8> {
+  %a = graph.constant f32<1.0, 1000.0> : tensor<2xf32>
+  %b = graph.convert %a : (tensor<2xf32>) -> tensor<2xi8>
+  func.return %b : tensor<2xi8>
+}
