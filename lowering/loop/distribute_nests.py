@@ -214,12 +214,8 @@ class LoopDistributeNests(ModulePass):
         target = target_of(op)
         if not target.is_gpu:
             return
-        changed = True
-        while changed:
-            changed = False
-            for _, kernels in functions_with_kernels(op):
-                for kernel in kernels:
-                    changed = Distributor(kernel, target).run() or changed
+        while any([Distributor(kernel, target).run() for _, found in functions_with_kernels(op) for kernel in found]):
+            pass
 
 
 __all__ = ["LoopDistributeNests"]
