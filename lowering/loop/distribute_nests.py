@@ -214,7 +214,7 @@ class LoopDistributeNests(ModulePass):
         target = target_of(op)
         if not target.is_gpu:
             return
-        while any([Distributor(kernel, target).run() for _, found in functions_with_kernels(op) for kernel in found]):
+        while any(Distributor(kernel, target).run() for _, found in functions_with_kernels(op) for kernel in found):
             pass
 
 
