@@ -13,7 +13,7 @@ import torch
 from ...ir.dtypes import FLOAT64, compute_type
 from ...ir.expr import ONE, ZERO, ExprLike, product
 from ...ir.shapes import dense_order, layout_of, sizes_of
-from ..builder import Declined, GraphBuilder, Value, exp, log, reciprocal, rsqrt
+from ..builder import Declined, GraphBuilder, Value, absolute, exp, log, maximum, reciprocal, rsqrt, where
 from .reductions import degrees_of_freedom, moments, widened
 from .registry import imports
 
@@ -167,14 +167,31 @@ def _updated(running: Value, momentum: float, statistic: Value) -> Value:
     return old * (1 - momentum) + statistic.to(old.element) * momentum
 
 
+FEW = 64
+"""Elements of a channel of which all may happen to be near to each other."""
+
+
+def _may_be_near(x: Value, dims: Sequence[int]) -> bool:
+    """Whether the elements of a channel may differ by less than rounding their mean loses: the mean of what is left of
+    them is then taken out, too (T. F. Chan, G. H. Golub, R. J. LeVeque, Algorithms for computing the sample variance,
+    1983). Of many elements some are far from the mean, and a third sum takes registers. On the CPU moments are in f64,
+    as eager's."""
+    count = product(x.sizes[dim] for dim in dims)
+    return not x.builder.is_on_cpu and count.is_constant and count.constant <= FEW
+
+
 def _batch_norm_training(
     input: Value, weight: Value | None, bias: Value | None, eps: float
 ) -> tuple[Value, Value, Value, Value]:
     """Output, mean, 1/deviation and unbiased variance, the last three by channel."""
     x, dims, wide = input.up(), _channel_dims(input), widened(input)
     variance, mean = moments(wide, dims)
+    centred = x - mean.to(x.element)
+    if _may_be_near(x, dims):
+        left = centred.mean(dims, keep=True)
+        variance, centred = maximum(variance - left * left, 0.0), centred - left
     scale = rsqrt((variance.to(FLOAT64) if x.builder.is_on_cpu else variance) + eps)
-    output = _batch_affine(x - mean.to(x.element), scale.to(x.element), weight, bias)
+    output = _batch_affine(centred, scale.to(x.element), weight, bias)
     count = product(x.sizes[dim] for dim in dims)
     unbiased = variance * x.builder.full(count, wide.element) / degrees_of_freedom(wide, dims, 1)
     channels = [x.sizes[1]]
@@ -219,6 +236,10 @@ def batch_norm_no_stats(
     return _batch_norm_training(input, weight, bias, eps)[:3]
 
 
+LOST_BY_ROUNDING = 2.0**-16
+"""The share of a saved mean that computing and saving it may have lost: one that is further off was meant to be."""
+
+
 @imports("aten.native_batch_norm_backward")
 def batch_norm_backward(
     builder: GraphBuilder,
@@ -243,8 +264,13 @@ def batch_norm_backward(
     assert mean is not None
     assert scale is not None
     factor = _per_channel(scale, x.rank)
-    centred = x - _per_channel(mean, x.rank)  # not yet scaled: what all summands share loses nothing to rounding
+    about = _per_channel(mean, x.rank)
+    centred = x - about  # not yet scaled: what all summands share loses nothing to rounding
     grad_bias, projection = (value.sum(dims, keep=True) for value in (grad, grad * centred))
+    if train and _may_be_near(x, dims):
+        left = centred.mean(dims, keep=True)
+        left = where(absolute(left) <= absolute(about) * LOST_BY_ROUNDING, left, 0.0)
+        projection, centred = projection - left * grad_bias, centred - left
     grad_weight = projection * factor
     varying = grad
     if train:

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from stepwell.frontend.builder import GraphBuilder
+
 Sums = Callable[[Tensor], list[Tensor]]
 
 FACTOR = 1.4
@@ -99,3 +101,42 @@ def test_what_norms_of_bf16_save_for_gradients_is_f32() -> None:
     found, expected = ([gradients(run, x, weight) for x in inputs] for run in (compiled, over_channels))
     for own, allowed in zip(error(found, exact), error(expected, exact), strict=True):
         assert own <= FACTOR * allowed
+
+
+def test_a_batch_norm_on_a_gpu_keeps_what_rounding_the_mean_would_lose(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two elements: a few units of each term, 60 and 30 of them where the mean is only subtracted once."""
+    monkeypatch.setattr(GraphBuilder, "is_on_cpu", False)
+
+    def norm(x: Tensor) -> Tensor:
+        return F.batch_norm(x, None, None, training=True, eps=1e-3)
+
+    generator = torch.Generator().manual_seed(0)
+    x, weights = torch.randn(2, 4096, generator=generator) + 3, torch.randn(2, 4096, generator=generator)
+    found: list[Tensor] = []
+    expected: list[Tensor] = []
+    for function, data, results in ((torch.compile(norm, backend="stepwell"), x, found), (norm, x.double(), expected)):
+        data = data.requires_grad_()
+        output = function(data)
+        results += [output.detach(), *torch.autograd.grad((output * weights).sum(), data)]
+    scale = (x.double().var(0, unbiased=False) + 1e-3).rsqrt()
+    unit = torch.finfo(torch.float32).eps
+    assert (found[0] - expected[0]).abs().max() <= 4 * unit
+    assert ((found[1] - expected[1]).abs() <= 6 * unit * scale * weights.abs().amax(0)).all()
+
+
+def test_the_gradient_of_a_batch_norm_is_about_any_mean_that_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GraphBuilder, "is_on_cpu", False)
+
+    def gradient(grad: Tensor, x: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
+        wanted = [True, False, False]
+        result: Tensor
+        result, *_ = torch.ops.aten.native_batch_norm_backward(
+            grad, x, None, None, None, mean, scale, True, 1e-5, wanted
+        )
+        return result
+
+    generator = torch.Generator().manual_seed(0)
+    grad, x = torch.randn(2, 16, 8, generator=generator)
+    mean, scale = torch.rand(2, 8, generator=generator) + 1
+    found, expected = (run(grad, x, mean, scale) for run in (torch.compile(gradient, backend="stepwell"), gradient))
+    torch.testing.assert_close(found, expected)

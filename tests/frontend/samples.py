@@ -355,12 +355,12 @@ SAMPLES: dict[str, tuple[Call, str]] = {
     ),
     "aten._native_batch_norm_legit_functional": (
         lambda: call(x(4, 3, 5), x(3), x(3), x(3), positive(3), True, 0.1, 1e-5),
-        "convert sum div sub mul sum div add rsqrt convert sub convert mul mul add mul div "
+        "convert sum div sub mul sum div convert sub add rsqrt convert mul mul add mul div "
         "mul convert mul add mul convert mul add convert convert",
     ),
     "aten._native_batch_norm_legit.no_stats": (
         lambda: call(x(4, 3, 5), x(3), x(3), True, 0.1, 1e-5),
-        "convert sum div sub mul sum div add rsqrt convert sub convert mul mul add mul div convert convert",
+        "convert sum div sub mul sum div convert sub add rsqrt convert mul mul add mul div convert convert",
     ),
     "aten.native_batch_norm_backward": (
         lambda: call(

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from xdsl.dialects.builtin import ArrayAttr
 
+from stepwell.frontend.builder import GraphBuilder
 from stepwell.frontend.import_fx import ConstantResult, FunctionResult, TensorInput, import_graph
 from stepwell.frontend.symbols import SizeSource
 from stepwell.ir import graph
@@ -399,3 +400,13 @@ def test_sizes_that_a_guard_makes_one_broadcast() -> None:
     inputs = torch.randn(5, 3), torch.randn(2, 3)
     imported = import_function(function, *inputs, dynamic=True)
     torch.testing.assert_close(evaluate(imported, inputs)[0], function(*inputs))
+
+
+@pytest.mark.parametrize(("rows", "sums"), [(64, 3), (65, 2)])
+def test_the_mean_of_few_elements_is_taken_out_twice_on_a_gpu(
+    rows: int, sums: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GraphBuilder, "is_on_cpu", False)
+    norm = torch.ops.aten._native_batch_norm_legit.no_stats
+    imported = import_function(lambda x: norm(x, None, None, True, 0.1, 1e-5), torch.randn(rows, 3))
+    assert list(op_names(imported)).count("sum") == sums
