@@ -202,3 +202,13 @@ func.func @no_product_when_the_inverse_or_the_divisor_is_not_normal_in_every_typ
   %r2 = graph.div %x, %n2 : tensor<4xf32>
   func.return %r0, %r1, %r2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
+
+// neg(not x) is x + 1.
+// CHECK-LABEL: @no_rewrite_when_not_is_negated
+// CHECK: graph.not
+// CHECK: graph.neg
+func.func @no_rewrite_when_not_is_negated(%x: tensor<4xi64>) -> tensor<4xi64> {
+  %a = graph.not %x : tensor<4xi64>
+  %b = graph.neg %a : tensor<4xi64>
+  func.return %b : tensor<4xi64>
+}

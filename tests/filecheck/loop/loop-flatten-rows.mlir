@@ -66,3 +66,28 @@ func.func @no_flatten_when_the_row_is_reduced_along_two_dims(%x: tensor<4x2x49xf
   func.return %y : tensor<4x2x49xf32>
 }
 }
+
+// -----
+
+// Lanes of a processor go along the last dim in any case.
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 49152, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// CHECK-LABEL: @no_flatten_when_the_target_is_a_processor
+// CHECK: loop.parallel ({{.*}}) to (2, 49)
+func.func @no_flatten_when_the_target_is_a_processor(%x: tensor<4x2x49xf32>) -> tensor<4x2x49xf32> {
+  %y = loop.kernel "scaled" outs(%o : memref<4x2x49xf32>) -> tensor<4x2x49xf32> {
+    loop.parallel (%n) to (4) {
+      %t = loop.reduce (%j) to (98) [add] -> f32 {
+        %v = loop.read %x[%n, %j floordiv 49, %j mod 49] : tensor<4x2x49xf32>
+        loop.yield %v : f32
+      }
+      loop.parallel (%c, %p) to (2, 49) {
+        %v = loop.read %x[%n, %c, %p] : tensor<4x2x49xf32>
+        %d = arith.subf %v, %t : f32
+        loop.write %d, %o[%n, %c, %p] : memref<4x2x49xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4x2x49xf32>
+}
+}

@@ -248,3 +248,39 @@ func.func @no_third_when_it_needs_the_other(%x: tensor<64x100xf32>, %y: tensor<6
   }
   func.return %a, %b, %c : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
 }
+
+// The product shares more with the first sum than with the second, which then joins both from behind.
+// CHECK-LABEL: @a_third_joins_two_before_it
+// CHECK: loop.parallel (%{{.*}}) to (64)
+// CHECK: loop.reduce (%{{.*}}) to (100) [add, add, add] -> f32, f32, f32
+// CHECK-NOT: loop.reduce
+func.func @a_third_joins_two_before_it(%x: tensor<64x100xf32>, %y: tensor<64x100xbf16>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %a, %b = loop.kernel "sum" outs(%o : memref<64xf32>, %p : memref<64xf32>) -> tensor<64xf32>, tensor<64xf32> {
+    loop.parallel (%i) to (64) {
+      %s = loop.reduce (%j) to (100) [add] -> f32 {
+        %u = loop.read %x[%i, %j] : tensor<64x100xf32>
+        loop.yield %u : f32
+      }
+      loop.write %s, %o[%i] : memref<64xf32>
+      %t = loop.reduce (%j) to (100) [add] -> f32 {
+        %v = loop.read %y[%i, %j] : tensor<64x100xbf16>
+        %w = arith.extf %v : bf16 to f32
+        loop.yield %w : f32
+      }
+      loop.write %t, %p[%i] : memref<64xf32>
+    }
+  }
+  %c = loop.kernel "dot" outs(%q : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%i) to (64) {
+      %d = loop.reduce (%j) to (100) [add] -> f32 {
+        %u = loop.read %x[%i, %j] : tensor<64x100xf32>
+        %v = loop.read %y[%i, %j] : tensor<64x100xbf16>
+        %w = arith.extf %v : bf16 to f32
+        %z = arith.mulf %u, %w : f32
+        loop.yield %z : f32
+      }
+      loop.write %d, %q[%i] : memref<64xf32>
+    }
+  }
+  func.return %a, %b, %c : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+}
