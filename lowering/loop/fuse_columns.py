@@ -93,7 +93,7 @@ def rows_of(kernel: Kernel, columns: Columns, sizes: Sizes) -> Rows | None:
         return None
     rank = columns.nest.rank
     count = nest.rank if inner else nest.rank - rank
-    if leaf.sizes[-rank:] != columns.nest.sizes or (inner and leaf.rank != rank):
+    if leaf.sizes[-rank:] != columns.nest.sizes or not count or (inner and leaf.rank != rank):
         return None
     if not align(nest, count, columns.reduction, sizes):
         return None

@@ -70,7 +70,7 @@ def as_pointwise(kernel: Kernel) -> Pointwise | None:
         return None
     ops = [op for op in kernel.op.block.ops if op not in nests] + [op for nest in nests for op in nest.block.ops]
     last = ops.pop()
-    if not isinstance(last, loop.WriteOp) or any(op.regions for op in ops):
+    if not isinstance(last, loop.WriteOp) or any(op.regions or isinstance(op, loop.WriteOp) for op in ops):
         return None
     indices = [index for nest in nests for index in nest.indices]
     plain = [result.as_dim for result in last.map.results] == list(range(len(indices)))

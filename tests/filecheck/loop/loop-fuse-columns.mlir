@@ -488,3 +488,29 @@ func.func @no_fusion_when_columns_keep_something(%x: tensor<1024x64xf32>, %g: te
   }
   func.return %y, %b : tensor<1024x64xf32>, tensor<64xf32>
 }
+
+// The rows of one row have no index of their own.
+// CHECK-LABEL: @no_fusion_when_rows_have_no_index
+// CHECK: loop.kernel "exp"
+// CHECK: loop.kernel "sum"
+func.func @no_fusion_when_rows_have_no_index(%x: tensor<1x64xf32>) -> (tensor<64xf32>, tensor<1x64xf32>) {
+  %y = loop.kernel "exp" outs(%o : memref<1x64xf32>) -> tensor<1x64xf32> {
+    loop.parallel (%c) to (64) {
+      %v = loop.read %x[0, %c] : tensor<1x64xf32>
+      %w = math.exp %v : f32
+      loop.write %w, %o[0, %c] : memref<1x64xf32>
+    }
+  }
+  %s = loop.kernel "sum" outs(%o : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%c) to (64) {
+      %t = loop.reduce (%r) to (1) [add] -> f32 {
+        %v = loop.read %x[%r, %c] : tensor<1x64xf32>
+        %u = loop.read %y[%r, %c] : tensor<1x64xf32>
+        %w = arith.addf %v, %u : f32
+        loop.yield %w : f32
+      }
+      loop.write %t, %o[%c] : memref<64xf32>
+    }
+  }
+  func.return %s, %y : tensor<64xf32>, tensor<1x64xf32>
+}

@@ -328,3 +328,27 @@ func.func @behind_the_sum_of_a_product(%x: tensor<6x4xbf16>, %w: tensor<4x8xbf16
   }
   func.return %m : tensor<6x8xf32>
 }
+
+// What a local holds stays with it.
+// CHECK-LABEL: @no_fusion_when_a_local_is_written
+// CHECK: loop.kernel "held"
+// CHECK: loop.kernel "neg"
+func.func @no_fusion_when_a_local_is_written(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %y = loop.kernel "held" outs(%o : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%i) to (64) {
+      %l = loop.local () : memref<f32>
+      %v = loop.read %x[%i] : tensor<64xf32>
+      loop.write %v, %l[] : memref<f32>
+      %u = loop.read %l[] : memref<f32>
+      loop.write %u, %o[%i] : memref<64xf32>
+    }
+  }
+  %z = loop.kernel "neg" outs(%o : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%i) to (64) {
+      %v = loop.read %y[%i] : tensor<64xf32>
+      %w = arith.negf %v : f32
+      loop.write %w, %o[%i] : memref<64xf32>
+    }
+  }
+  func.return %z : tensor<64xf32>
+}
