@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...ir import graph
 from ...ir.dtypes import FLOAT64, INT64, compute_type
 from ...ir.expr import ONE, Expr
-from ..builder import GraphBuilder, Value, absolute, exp, log, log1p, maximum, minimum, where
+from ..builder import Declined, GraphBuilder, Value, absolute, exp, log, log1p, maximum, minimum, where
 from .registry import imports
 
 NONE, MEAN, SUM = 0, 1, 2
@@ -100,6 +100,8 @@ def mse_loss(builder: GraphBuilder, self: Value, target: Value, reduction: int =
 
 @imports("aten.mse_loss_backward")
 def mse_loss_backward(builder: GraphBuilder, grad_output: Value, self: Value, target: Value, reduction: int) -> Value:
+    if self.element != target.element:
+        raise Declined  # torch 2.11 refuses two types
     element = compute_type(builder.element)
     grad, x, y = (value.to(element) for value in (grad_output, self, target))
     difference = x - y

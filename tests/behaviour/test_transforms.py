@@ -275,8 +275,18 @@ def gives_as_many_rows_as_it_finds(x: Tensor, y: Tensor) -> Any:
     return positive_rows(x) * 2, y.sum()
 
 
+FORGETS_OPTIONAL = pytest.mark.skipif(torch.__version__ < "2.12", reason="this torch looks for what is not given")
+
+
 @pytest.mark.parametrize(
-    "function", [writes_a_list, writes_views, writes_if_given, writes_and_returns, gives_as_many_rows_as_it_finds]
+    "function",
+    [
+        writes_a_list,
+        writes_views,
+        pytest.param(writes_if_given, marks=FORGETS_OPTIONAL),
+        writes_and_returns,
+        gives_as_many_rows_as_it_finds,
+    ],
 )
 def test_what_custom_operators_write_and_give(function: Function) -> None:
     check(function, lambda: [torch.randn(4, 3), torch.randn(4, 3)])
