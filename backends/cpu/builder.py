@@ -19,13 +19,13 @@ COUNTER_BITS = 128
 """Width of the shortest comparison of lane numbers: LLVM 20 widens a shorter one, and where the mask guards bytes it
 takes the added lanes for off, though nothing says what they are."""
 
-BYTES_COUNT = 128
-"""Lanes whose numbers are bytes."""
+BYTE_NUMBERS = 128
+"""Lane numbers that a byte holds."""
 
 
 def _counter(lanes: int) -> Element:
     """The narrowest integer to compare lane numbers in."""
-    if lanes > BYTES_COUNT:
+    if lanes > BYTE_NUMBERS:
         return INT32
     return next((element for element in (INT8, INT16, INT32) if lanes * element.bits >= COUNTER_BITS), INT64)
 

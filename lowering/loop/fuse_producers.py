@@ -193,7 +193,7 @@ def inline(producer: Pointwise, read: loop.ReadOp, consumer: Kernel, sizes: Size
     """`%v = loop.read %p[f]  →  the body of %p's kernel at f`, as copies unless it may move."""
     _Inliner(producer, read, consumer, sizes).run(move)
     consumer.forget(read)
-    consumer.size += len(producer.ops)
+    consumer.size += len(producer.ops) - 1
     consumer.op.properties["kernel_name"] = fused_name(producer.kernel.op, consumer.op)
     erase(read)
 

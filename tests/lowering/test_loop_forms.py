@@ -18,7 +18,7 @@ from stepwell.lowering.analysis.scans import scan_of
 from stepwell.lowering.applications import limited
 from stepwell.lowering.loop.fuse_columns import LoopFuseColumns
 from stepwell.lowering.loop.fuse_nests import LoopFuseNests, refusals
-from stepwell.lowering.loop.fuse_producers import LoopFuseProducers
+from stepwell.lowering.loop.fuse_producers import Fuser, LoopFuseProducers
 from stepwell.lowering.loop.fuse_siblings import LoopFuseSiblings
 from stepwell.tests.lowering.loop_text import context, function_of, parse
 
@@ -250,21 +250,23 @@ func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
 """
 
 
+CALL, DECLARATION = "func.call @anything() : () -> ()", "func.func private @anything()\n"
+
+
+def one_behind_the_other() -> FuncOp:
+    """Two kernels, of which the second reads what the first gives."""
+    return function_of(parse(changed(changed(AROUND_A_CALL, CALL, ""), DECLARATION, "")))
+
+
 @pytest.mark.parametrize("call", [True, False])
 def test_kernels_stay_on_their_side_of_what_may_do_anything(call: bool) -> None:
-    module = parse(AROUND_A_CALL if call else changed(AROUND_A_CALL, "func.call @anything() : () -> ()", ""))
+    module = parse(AROUND_A_CALL if call else changed(AROUND_A_CALL, CALL, ""))
     LoopFuseNests().apply(context(), module)
     assert str(module).count("loop.kernel") == (2 if call else 1)
 
 
 def test_an_op_depends_on_another_whichever_is_asked_for_first() -> None:
-    function = function_of(
-        parse(
-            changed(
-                changed(AROUND_A_CALL, "func.call @anything() : () -> ()", ""), "func.func private @anything()\n", ""
-            )
-        )
-    )
+    function = one_behind_the_other()
     kernels: dict[Operation, Kernel] = {
         op: Kernel(op) for op in function.body.block.ops if isinstance(op, loop.KernelOp)
     }
@@ -272,6 +274,14 @@ def test_an_op_depends_on_another_whichever_is_asked_for_first() -> None:
     first, second = kernels
     assert not order.independent(first, second)
     assert not order.independent(second, first)
+
+
+def test_fusion_knows_how_large_a_kernel_has_become() -> None:
+    function = one_behind_the_other()
+    fuser = Fuser([op for op in function.body.block.ops if isinstance(op, loop.KernelOp)])
+    fuser.run()
+    ((op, kernel),) = fuser.kernels.items()
+    assert kernel.size == Kernel(op).size
 
 
 # -- limits of fusion --------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ class Kernel(Scalars):
         self.op.location = location
         super().__init__(self.op.block, location)
         self.indices: tuple[SSAValue, ...] = ()
-        self._rank: int
+        self._rank = 0
         self._reads: dict[SSAValue, SSAValue] = {}
 
     @staticmethod
