@@ -49,6 +49,23 @@ def of(function: Callable[..., Any], *makers: Callable[[], Tensor]) -> Callable[
     return call
 
 
+def trained(function: Callable[..., Tensor], *makers: Callable[[], Tensor]) -> Callable[[Compile], Callable[[], Any]]:
+    """Calls of one function, and its gradients for all inputs that are floats; the result is the first gradient."""
+
+    def call(compile: Compile) -> Callable[[], Any]:
+        inputs, compiled = [make() for make in makers], compile(function)
+        varied = [value.requires_grad_() for value in inputs if value.is_floating_point()]
+        with torch.no_grad():
+            direction = torch.randn_like(function(*inputs))
+
+        def run() -> Any:
+            return torch.autograd.grad(compiled(*inputs), varied, direction)[0]
+
+        return run
+
+    return call
+
+
 def randn(*shape: int, dtype: torch.dtype = torch.float32) -> Callable[[], Tensor]:
     return lambda: torch.randn(shape, device="cuda").to(dtype)
 
@@ -259,6 +276,48 @@ ROWS = (
         "product bf16 4096³",
         of(torch.mm, randn(4096, 4096, dtype=BF16), randn(4096, 4096, dtype=BF16)),
         operations=2 * 4096**3,
+    ),
+    Row("softmax f32 32768×2048, trained", trained(lambda x: F.softmax(x, -1), randn(32768, 2048)), 5 * 256 * MiB),
+    Row(
+        "layer norm f32 65536×1024, trained",
+        trained(lambda x, w, b: F.layer_norm(x, (1024,), w, b), randn(65536, 1024), randn(1024), randn(1024)),
+        5 * 256 * MiB,
+    ),
+    Row(
+        "rms norm bf16 32768×4096, trained",
+        trained(lambda x, w: F.rms_norm(x, (4096,), w), randn(32768, 4096, dtype=BF16), randn(4096, dtype=BF16)),
+        5 * 256 * MiB,
+    ),
+    Row("gelu bf16, 256 MiB, trained", trained(F.gelu, randn(128 * MiB, dtype=BF16)), 5 * 256 * MiB),
+    Row(
+        "swiglu bf16, 2 × 256 MiB, trained",
+        trained(swiglu, *[randn(16384, 8192, dtype=BF16)] * 2),
+        8 * 256 * MiB,
+    ),
+    Row(
+        "cross entropy 4096×32000, trained",
+        trained(F.cross_entropy, randn(4096, 32000), randint(32000, 4096)),
+        3 * 4 * 4096 * 32000,
+    ),
+    Row(
+        "batch norm + relu 64×256×56×56, trained",
+        trained(batch_norm_relu, randn(64, 256, 56, 56), randn(256), randn(256)),
+        8 * 4 * 64 * 256 * 56 * 56,
+    ),
+    Row(
+        "group norm + silu 64×256×56×56, trained",
+        trained(group_norm_silu, randn(64, 256, 56, 56), randn(256), randn(256)),
+        5 * 4 * 64 * 256 * 56 * 56,
+    ),
+    Row(
+        "max pool 3×3 64×64×112×112, trained",
+        trained(lambda x: F.max_pool2d(x, 3, 2, 1), randn(64, 64, 112, 112)),
+        4 * 64 * 64 * (2 * 112 * 112 + 2 * 56 * 56),
+    ),
+    Row(
+        "linear + gelu bf16 16384×1024×4096, trained",
+        trained(linear_gelu, randn(16384, 1024, dtype=BF16), randn(4096, 1024, dtype=BF16), randn(4096, dtype=BF16)),
+        operations=3 * 2 * 16384 * 1024 * 4096,
     ),
     Row(
         "linear bf16, batch 1", of(F.linear, *(randn(n, 1024, dtype=BF16) for n in (1, 1024)), randn(1024, dtype=BF16))
