@@ -13,7 +13,7 @@ from torch import Tensor, fx
 from torch._ops import OpOverload
 
 from .element_types import TYPES, Types
-from .strides import LEADING, layout_rule
+from .strides import POSITIONS, layout_rule
 
 
 def correct_fakes(gm: fx.GraphModule) -> None:
@@ -35,8 +35,9 @@ def _correct(node: fx.Node, changed: set[fx.Node]) -> None:
     if (type_rule := TYPES.get(node.target)) is not None:
         node.meta["val"] = _with_types(node.meta["val"], type_rule(node))
     if (rule := layout_rule(node.target)) is not None and (wanted := rule(node)) is not None:
-        count, shares = LEADING.get(node.target, 1), isinstance(node.target, OpOverload) and node.target.is_view
-        node.meta["val"] = _with_layout(node.meta["val"], wanted, count, shares)
+        places = POSITIONS.get(node.target, range(1))
+        shares = isinstance(node.target, OpOverload) and node.target.is_view
+        node.meta["val"] = _with_layout(node.meta["val"], wanted, places, shares)
     if _traits(before) != _traits(node.meta.get("val")):
         changed.add(node)
 
@@ -70,12 +71,15 @@ def _typed(fake: Any, dtype: torch.dtype) -> Any:
         return fake.to(dtype)
 
 
-def _with_layout(value: Any, wanted: torch.memory_format | tuple[Any, ...], count: int, shares: bool) -> Any:
-    """The value, so many of its first tensors in that layout: new ones, unless they have it already, or the operand's
+def _with_layout(value: Any, wanted: torch.memory_format | tuple[Any, ...], places: range, shares: bool) -> Any:
+    """The value, its tensors at those places in that layout: new ones, unless they have it already, or the operand's
     memory is theirs."""
     if isinstance(value, Tensor):
         return _laid_out(value, wanted, shares)
-    return (*(_laid_out(each, wanted, shares) for each in value[:count]), *value[count:])
+    return tuple(
+        _laid_out(each, wanted, shares) if place in places and isinstance(each, Tensor) else each
+        for place, each in enumerate(value)
+    )
 
 
 def _laid_out(fake: Any, wanted: torch.memory_format | tuple[Any, ...], shares: bool) -> Any:

@@ -19,7 +19,7 @@ from .aten.registry import overload
 from .stride_arithmetic import are_equal, iterator_strides, ordered_strides, row_major_strides, view_strides
 
 Rule = Callable[[fx.Node], torch.memory_format | tuple[Any, ...] | None]
-"""The memory format, or the strides, of a node's (first) result, or of as many as `LEADING` says; None leaves what the
+"""The memory format, or the strides, of a node's first result, or of those that `POSITIONS` names; None leaves what the
 fake has."""
 
 
@@ -141,6 +141,25 @@ def _apart(node: fx.Node) -> torch.memory_format | None:
     return None if node.kwargs.get("shared_storage_dqdkdv") else torch.contiguous_format
 
 
+def _like_weight(node: fx.Node) -> tuple[Any, ...] | None:
+    """The gradient of a convolution's weight, where torch's own kernels compute it: a weight that is both row-major and
+    channels-last stays what it is; oneDNN's, and fakes, make it channels-last."""
+    grad, weight = _value(node), _value(node, 2)
+    if grad.device.type != "cpu" or weight.ndim != 4 or _has_onednn(weight.dtype):
+        return None
+    return weight.stride() if weight.is_contiguous(memory_format=torch.channels_last) else None
+
+
+def _has_onednn(dtype: torch.dtype) -> bool:
+    """Whether oneDNN convolves such elements on this processor."""
+    supported = {
+        torch.float32: torch.backends.mkldnn.is_available,
+        torch.bfloat16: torch.ops.mkldnn._is_mkldnn_bf16_supported,
+        torch.float16: torch.ops.mkldnn._is_mkldnn_fp16_supported,
+    }
+    return dtype in supported and supported[dtype]()
+
+
 def _rolled(node: fx.Node) -> torch.memory_format:
     """Two slices, joined; without dims a roll of the flat tensor."""
     along = node.args[2] if len(node.args) > 2 else ()
@@ -155,6 +174,7 @@ RULES: dict[Any, Rule] = {
         "aten._native_batch_norm_legit.no_stats": _suggested(),
         "aten._native_batch_norm_legit_functional.default": _suggested(),
         "aten.batch_norm_backward.default": _suggested(1),
+        "aten.convolution_backward.default": _like_weight,
         "aten.channel_shuffle.default": _suggested(),
         "aten.native_channel_shuffle.default": _suggested(),
         "aten.max_unpool2d.default": _suggested(),
@@ -193,11 +213,12 @@ RULES: dict[Any, Rule] = {
     if (target := overload(name)) is not None
 }
 
-LEADING: dict[Any, int] = {
-    overload("aten._efficient_attention_backward.default"): 3,
-    overload("aten.log_sigmoid_forward.default"): 2,
+POSITIONS: dict[Any, range] = {
+    overload("aten._efficient_attention_backward.default"): range(3),
+    overload("aten.convolution_backward.default"): range(1, 2),
+    overload("aten.log_sigmoid_forward.default"): range(2),
 }
-"""How many of an operator's results a rule speaks of, where it is not the first alone."""
+"""Which of an operator's results a rule speaks of, where it is not the first alone."""
 
 
 def _pointwise(node: fx.Node) -> tuple[Any, ...] | None:

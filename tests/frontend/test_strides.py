@@ -54,6 +54,32 @@ def test_gradients_of_attention_may_share_memory() -> None:
     assert corrected == promised
 
 
+CHANNELS_LAST = torch.channels_last
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize(("groups", "channels", "width"), [(16, 1, 7), (1, 16, 1), (1, 16, 3)])
+def test_the_gradient_of_a_weight_lies_as_eager_has_it(
+    groups: int, channels: int, width: int, dtype: torch.dtype
+) -> None:
+    """Of a weight with one channel, or one tap, both row-major and channels-last describe the same memory."""
+    target = torch.ops.aten.convolution_backward.default
+    options = ([16], [1, 1], [width // 2] * 2, [1, 1], False, [0, 0], groups, [True, True, True])
+    x = torch.randn(2, 16, 8, 8).to(dtype, memory_format=CHANNELS_LAST)  # type: ignore[call-overload]
+    weight = torch.randn(16, channels, width, width).to(dtype)
+    expected = [value.stride() for value in target(x, x, weight, *options)]
+    graph, mode = fx.Graph(), FakeTensorMode()
+    nodes = [graph.placeholder(name) for name in ("gradient", "x", "weight")]
+    for node, value in zip(nodes, (x, x, weight), strict=True):
+        node.meta["val"] = mode.from_tensor(value)
+    result = graph.call_function(target, (*nodes, *options))
+    with mode:
+        result.meta["val"] = target(*(node.meta["val"] for node in nodes), *options)
+    graph.output(result)
+    correct_fakes(fx.GraphModule({}, graph))
+    assert [value.stride() for value in result.meta["val"]] == expected
+
+
 @pytest.mark.skipif(not mkl.is_available(), reason="other libraries lay results out row by row")
 @pytest.mark.parametrize("dims", [[0], [1], [2], [0, 2], [2, 0, 1]], ids=str)
 @pytest.mark.parametrize("name", ["_fft_c2c", "_fft_c2r", "_fft_r2c"])
