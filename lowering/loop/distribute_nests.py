@@ -51,12 +51,35 @@ class Distributor:
         if apart:
             return self.part(apart)
         nest = only(nests)
-        if not isinstance(nest, loop.ParallelOp) or nest is not block.last_op or len(phases_of(nest.block)) < 2:
+        if isinstance(nest, loop.ReduceOp):
+            return self.free(nest)
+        if not isinstance(nest, loop.ParallelOp) or nest is not block.last_op or not self.lacks_programs():
             return False
-        if not self.lacks_programs():
-            return False
+        if len(phases_of(nest.block)) < 2:
+            rank = nest.rank
+            flatten(nest)
+            return nest.rank > rank
         self.distribute(nest, apart)
         return self.split(apart)
+
+    def free(self, nest: loop.ReduceOp) -> bool:
+        """`reduce (i) { nest a  write  yield x }  →  parallel (i) { nest a  write x }  reduce (i) { read x }`, with a
+        kernel for each: rows that are written wait for none of the others, their sum does.
+
+        Does not fire where rows are not written, for `loop-split-reductions` then cuts their sum, or there is little
+        to do.
+        """
+        if not nests_of(nest.block) or not any(isinstance(op, loop.WriteOp) for op in all_ops(nest.block)):
+            return False
+        if KernelModel(self.kernel).work < LEAST_WORK:
+            return False
+        *body, last = nest.block.ops
+        phases = [body, [last]]
+        number = {op: k for k, phase in enumerate(phases) for op in phase}
+        for op in reversed(body):
+            self.share(op, nest, phases, number)
+        self.move(phases[0], nest)
+        return self.split(())
 
     def split(self, apart: Collection[loop.ReadOp]) -> bool:
         """Makes kernels of the nests that stand side by side now."""

@@ -75,6 +75,32 @@ def drop_index(nest: loop.NestOp, position: int) -> None:
     nest.properties["extents"] = extents_attr([*extents[:position], *extents[position + 1 :]])
 
 
+def flatten(op: loop.NestOp) -> None:
+    """`nest (i) { nest (j) { b } }  →  nest (i, j) { b }` where both combine alike."""
+    match op, op.block.first_op:
+        case loop.ParallelOp(), loop.ParallelOp() as inner:
+            if op.block.last_op is not inner:
+                return
+        case loop.ReduceOp(), loop.ReduceOp() as inner:
+            alone = op.yielded is inner.next_op and tuple(op.yielded.operands) == tuple(inner.results)
+            if not alone or op.combiners != inner.combiners:
+                return
+            erase(op.yielded)
+        case _:
+            return
+    extents = extents_attr([*op.sizes, *inner.sizes])
+    region = inner.detach_region(0)
+    block, rank = region.block, op.rank
+    for position in range(rank):
+        argument = block.insert_arg(op.block.args[position].type, position)
+        argument.name_hint = op.block.args[position].name_hint
+        op.block.args[position].replace_all_uses_with(argument)
+    erase(inner)
+    op.detach_region(0)
+    op.add_region(region)
+    op.properties["extents"] = extents
+
+
 # -- taking apart ------------------------------------------------------------------------------------
 
 

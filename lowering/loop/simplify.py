@@ -8,20 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, ModuleOp, TensorType
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from ...ir import loop
-from ...ir.expr import ONE, ZERO
-from ...ir.loop.ops import AccessOp, extents_attr
+from ...ir.expr import ONE, ZERO, dim
+from ...ir.loop.ops import AccessOp
 from ..analysis.accesses import all_ops, index_operands, set_access
 from ..analysis.kernels import functions_with_kernels
 from ..analysis.radix import divides
 from ..analysis.sizes import Sizes
 from .hoist_invariants import is_pure
-from .moves import detach, erase, erase_writes, is_only_written
-from .nests import drop_index, replace_indices
+from .moves import constant, detach, erase, erase_writes, is_only_written
+from .nests import drop_index, flatten, replace_indices
+
+EQUAL = 0
+"""The predicate of `arith.cmpi eq`."""
 
 
 class Simplifier:
@@ -49,9 +53,11 @@ class Simplifier:
             self.run_once(op)
         else:
             self.drop_unit_dims(op)
-            self.flatten(op)
+            flatten(op)
             if not op.rank:
                 dissolve(op)
+            elif isinstance(op, loop.ReduceOp):
+                self.pick(op)
 
     def run_once(self, op: loop.ForOp) -> None:
         """`for (i) to (1) carry (c = a) { b(i, c) }  →  b(0, a)`."""
@@ -70,30 +76,31 @@ class Simplifier:
                 replace_indices({op.indices[position]: ZERO}, [], self.sizes)
                 drop_index(op, position)
 
-    def flatten(self, op: loop.NestOp) -> None:
-        """`nest (i) { nest (j) { b } }  →  nest (i, j) { b }` where both combine alike."""
-        match op, op.block.first_op:
-            case loop.ParallelOp(), loop.ParallelOp() as inner:
-                if op.block.last_op is not inner:
-                    return
-            case loop.ReduceOp(), loop.ReduceOp() as inner:
-                alone = op.yielded is inner.next_op and tuple(op.yielded.operands) == tuple(inner.results)
-                if not alone or op.combiners != inner.combiners:
-                    return
-                erase(op.yielded)
+    def pick(self, op: loop.ReduceOp) -> None:
+        """`reduce (i) to (n) [add] { i == k ? x : 0 }  →  (k < n ? x : 0) + 0`: a row with one element, as
+        the gradient of a label is, needs no sum; that of zeros of both signs is the positive one."""
+        index, chosen = op.block.first_op, op.yielded.operands[0].owner
+        if op.rank != 1 or [*op.combiner_names] != ["add"] or not isinstance(index, loop.IndexOp):
+            return
+        match chosen:
+            case arith.SelectOp(cond=OpResult(op=arith.CmpiOp() as compared), lhs=x, rhs=other):
+                pass
             case _:
                 return
-        extents = extents_attr([*op.sizes, *inner.sizes])
-        region = inner.detach_region(0)
-        block, rank = region.block, op.rank
-        for position in range(rank):
-            argument = block.insert_arg(op.block.args[position].type, position)
-            argument.name_hint = op.block.args[position].name_hint
-            op.block.args[position].replace_all_uses_with(argument)
-        erase(inner)
-        op.detach_region(0)
-        op.add_region(region)
-        op.properties["extents"] = extents
+        k = compared.rhs if compared.lhs is index.result else compared.lhs
+        alone = {*op.block.ops} <= {index, compared, chosen, op.yielded} and index.map.results == (dim(0),)
+        if not alone or compared.predicate.value.data != EQUAL or k is index.result or not is_zero(other):
+            return
+        size = loop.IndexOp.make([], op.sizes[0], index.result.type)
+        inside = arith.CmpiOp(k, size.result, "ult")
+        picked = arith.SelectOp(inside, x, other)
+        zero = constant(0, x.type)
+        plus = arith.AddfOp if isinstance(x.type, AnyFloat) else arith.AddiOp
+        total = plus(picked.result, zero.result)
+        assert op.parent is not None
+        op.parent.insert_ops_before([size, inside, picked, zero, total], op)
+        op.results[0].replace_all_uses_with(total.result)
+        erase(op)
 
     def access(self, op: AccessOp) -> None:
         """Simplifies the map by the ranges of its indices; removes reads that nobody uses."""
@@ -136,6 +143,12 @@ _RULES: dict[type[Operation], Callable[..., None]] = {
     loop.LocalOp: Simplifier.local,
     loop.YieldOp: lambda simplifier, op: None,
 }
+
+
+def is_zero(value: SSAValue) -> bool:
+    """Whether a value is the constant 0, of either sign."""
+    held = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+    return isinstance(held, FloatAttr | IntegerAttr) and held.value.data == 0
 
 
 def is_unused(op: Operation) -> bool:

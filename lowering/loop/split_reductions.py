@@ -27,8 +27,9 @@ from ..analysis.kernels import functions_with_kernels
 from ..analysis.sizes import Sizes
 from ..schedule.grid_plan import GridPlanner
 from ..schedule.model import KernelModel
-from .moves import constant, erase
-from .nests import take_part
+from .moves import constant, detach, erase
+from .nests import flatten, take_part
+from .split_phases import PhaseSplitter
 
 PROGRAMS_PER_CORE = 4
 """Programs that a split aims at, for each multiprocessor."""
@@ -45,7 +46,7 @@ ENOUGH = 2
 LEAST_PARTS = 2
 """Parts that a cut makes at least."""
 
-LEAST_PART = 1 << 12
+LEAST_PART = 1 << 14
 """Scalar operations that a part has at least: a second launch takes some microseconds."""
 
 
@@ -71,7 +72,8 @@ class Splitter:
         """`reduce (i) to (n) { b(i) }  →  parallel (c) to (p) { reduce (j) to (n/p) { b(c·n/p + j) } }  reduce (c)`.
 
         Does not fire where there are enough programs anyway, where a part would have too little to do, or where the
-        kernel holds other nests, locals or writes around or in the reduction, or is a product that has a schedule.
+        kernel holds other nests or locals, or writes in a nest around the reduction, or is a product that has a
+        schedule.
         """
         found = None if PRODUCT in self.kernel.attributes else self.reduction()
         if found is None:
@@ -80,8 +82,11 @@ class Splitter:
         cut = self.cut(reduction)
         if cut is None:
             return
-        parts = self.make_parts(nest, reduction, cut)
-        self.combine(nest, reduction, cut, parts)
+        if writes_of(reduction):
+            self.split_writing(reduction, cut)
+        else:
+            parts = self.make_parts(nest, reduction, cut)
+            self.combine(nest, reduction, cut, parts)
 
     def reduction(self) -> tuple[loop.ParallelOp | None, loop.ReduceOp] | None:
         """The one reduction of the kernel, with the parallel nest around it if there is one."""
@@ -91,10 +96,10 @@ class Splitter:
             nest = only(nests_of(around.block))
         if not isinstance(nest, loop.ReduceOp) or not nest.rank:
             return None
+        flatten(nest)
         outside = [op for op in all_ops(self.kernel.block) if not nest.is_ancestor(op)]
-        inside = all_ops(nest.block)
-        writes = any(isinstance(op, loop.WriteOp) for op in inside)
-        keeps = any(isinstance(op, loop.LocalOp) for op in (*outside, *inside))
+        keeps = any(isinstance(op, loop.LocalOp) for op in (*outside, *all_ops(nest.block)))
+        writes = bool(writes_of(nest)) and (around is not None or bool(nests_of(nest.block)))
         return None if writes or keeps else (around, nest)
 
     # -- choice --------------------------------------------------------------------------------------
@@ -120,6 +125,58 @@ class Splitter:
                     return Cut(position, const(count), const(size.constant // count), ragged=False)
         length = ceildiv(size, wanted)
         return Cut(position, const(wanted), length, ragged=True)
+
+    # -- what writes besides -------------------------------------------------------------------------
+
+    def split_writing(self, reduction: loop.ReduceOp, cut: Cut) -> None:
+        """Cuts a reduction whose elements are written, too: equal parts write theirs. Of others the last one would
+        write beyond the end, so elements are written by a nest of their own, and what is left is cut like any other."""
+        block, end = self.kernel.parent, self.kernel.next_op
+        assert block is not None
+        start = self.kernel.prev_op
+        if cut.ragged:
+            self.free_writes(reduction)
+        else:
+            self.share_parts(reduction, cut)
+        PhaseSplitter(self.kernel).run()
+        made = block.first_op if start is None else start.next_op
+        while cut.ragged and made is not None and made is not end:
+            if isinstance(made, loop.KernelOp):
+                Splitter(made, self.target).run()
+            made = made.next_op
+
+    def free_writes(self, reduction: loop.ReduceOp) -> None:
+        """`reduce (i) { b(i)  write  yield x }  →  parallel (i) { b(i)  write }  reduce (i) { b(i)  yield x }`."""
+        assert reduction.parent is not None
+        space = loop.ParallelOp.make(reduction.sizes)
+        space.location = reduction.location
+        reduction.parent.insert_op_before(space, reduction)
+        copies: dict[SSAValue, SSAValue] = dict(zip(reduction.indices, space.indices, strict=True))
+        for op in reduction.block.ops:
+            if op is not reduction.yielded and not isinstance(op, loop.AssertOp):
+                space.block.add_op(op.clone(copies))
+        for write in writes_of(reduction):
+            erase(write)
+        for nest in (space, reduction):
+            erase_dead(list(all_ops(nest.block)))
+
+    def share_parts(self, reduction: loop.ReduceOp, cut: Cut) -> None:
+        """`reduce (i) { b(i) }  →  parallel (c) { reduce (j) { b(c·n/p + j) } }  reduce (c)`, in one kernel."""
+        assert reduction.parent is not None
+        block, space = reduction.parent, loop.ParallelOp.make([cut.count])
+        kept = [loop.LocalOp.make(type_, [cut.count]) for type_ in reduction.result_types]
+        total = loop.ReduceOp.make([cut.count], reduction.combiner_names, reduction.result_types)
+        total.location = space.location = reduction.location
+        reads = [loop.ReadOp.make(local.buffer, list(total.indices), [dim(0)]) for local in kept]
+        total.block.add_ops([*reads, loop.YieldOp.make([read.result for read in reads])])
+        block.insert_ops_before([*kept, space, total], reduction)
+        for old, new in zip(reduction.results, total.results, strict=True):
+            old.replace_all_uses_with(new)
+        detach(reduction)
+        space.block.add_op(reduction)
+        take_part(reduction, cut.position, space.indices[0], cut.length, self.sizes)
+        for result, local in zip(reduction.results, kept, strict=True):
+            space.block.add_op(loop.WriteOp.make(result, local.buffer, list(space.indices), [dim(0)]))
 
     # -- parts ---------------------------------------------------------------------------------------
 
@@ -191,6 +248,11 @@ class Splitter:
             old.replace_all_uses_with(new)
         erase(reduction)
         erase_dead(list(all_ops(self.kernel.block)))
+
+
+def writes_of(nest: loop.NestOp) -> list[loop.WriteOp]:
+    """The writes in a nest."""
+    return [op for op in all_ops(nest.block) if isinstance(op, loop.WriteOp)]
 
 
 def before(nest: loop.NestOp) -> list[Operation]:

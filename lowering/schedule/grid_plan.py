@@ -216,7 +216,7 @@ class GridPlanner:
         widths[row] = self.rows_at_once(nest, inner)
         kept = keeps_rows(nest)
         elements = widths[row] * (sum(blocks_of(length)) if kept else inner)
-        if elements > RESIDENT_ELEMENTS:
+        if elements > RESIDENT_ELEMENTS or not any(isinstance(op, loop.ReduceOp) for op in all_ops(nest.block)):
             return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.row_warps(nest, PIECE_ELEMENTS))
         if kept and self.is_long(nest, elements):
             return GridPlan(nest, tuple(widths), RESIDENT_ELEMENTS, FEW_WARPS, registers=REGISTERS, keeps_rows=True)
