@@ -152,7 +152,7 @@ def _like_weight(node: fx.Node) -> tuple[Any, ...] | None:
 
 def _has_onednn(dtype: torch.dtype) -> bool:
     """Whether oneDNN convolves such elements on this processor."""
-    supported = {
+    supported: dict[torch.dtype, Callable[[], bool]] = {
         torch.float32: torch.backends.mkldnn.is_available,
         torch.bfloat16: torch.ops.mkldnn._is_mkldnn_bf16_supported,
         torch.float16: torch.ops.mkldnn._is_mkldnn_fp16_supported,

@@ -38,7 +38,7 @@ from .tt_products import (
     sums_products,
 )
 from .tt_quotients import QUOTIENTS
-from .tt_sigmoids import SIGMOIDS, rounds_products
+from .tt_sigmoids import SIGMOIDS, rounds_results
 
 ALIGNMENT = 16
 """Bytes of which every pointer is a multiple: what a launch promises, and must check."""
@@ -117,7 +117,9 @@ class FunctionConverter:
         builder.grid = kernel.grid_size
         builder.slot = made.block.args[-1] if self.errors else None
         builder.describes = self.describes
-        builder.rounds_products = builder.rounds_in_place = rounds_products(kernel)
+        builder.rounds_results = rounds_results(kernel)
+        sums = any(isinstance(op, tile.DotOp) for op in kernel.walk())
+        builder.rounds_products = builder.rounds_in_place = builder.rounds_results and sums
         for op in boxes_of(kernel):
             if described(builder, op):
                 describe(builder, op)  # before any loop

@@ -26,9 +26,10 @@ MOST_LANES, MOST_DIMS = 256, 5
 
 class ProductBuilder(TritonBuilder):
     """A builder for kernels of products. `describes` says whether addresses are aligned, so that descriptors serve,
-    `rounds_products` whether there are products, and all that is made of them is rounded to narrow floats."""
+    `rounds_results` whether all results are narrow, `rounds_products` whether there are products besides."""
 
     describes = False
+    rounds_results = False
     rounds_products = False
 
 

@@ -65,7 +65,7 @@ def test_the_gradient_of_a_weight_lies_as_eager_has_it(
     """Of a weight with one channel, or one tap, both row-major and channels-last describe the same memory."""
     target = torch.ops.aten.convolution_backward.default
     options = ([16], [1, 1], [width // 2] * 2, [1, 1], False, [0, 0], groups, [True, True, True])
-    x = torch.randn(2, 16, 8, 8).to(dtype, memory_format=CHANNELS_LAST)  # type: ignore[call-overload]
+    x = torch.randn(2, 16, 8, 8).to(dtype, memory_format=CHANNELS_LAST)
     weight = torch.randn(16, channels, width, width).to(dtype)
     expected = [value.stride() for value in target(x, x, weight, *options)]
     graph, mode = fx.Graph(), FakeTensorMode()

@@ -53,7 +53,24 @@ def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 BF16, F16, F64 = torch.bfloat16, torch.float16, torch.float64
 
+
+def _written_and_summed(x: Tensor) -> tuple[Tensor, Tensor]:
+    y = F.relu(x) * 2
+    return y, y.sum()
+
+
 CASES: dict[str, Case] = {
+    "written and summed": Case(_written_and_summed, randn((1024, 1024))),
+    "written and summed, of prime sizes": Case(_written_and_summed, randn((1021, 1031))),
+    "rows written and summed": Case(lambda x: (torch.softmax(x, -1), torch.logsumexp(x, -1).sum()), randn((777, 1000))),
+    "entropy": Case(lambda x: -(torch.softmax(x, -1) * torch.log_softmax(x, -1)).sum(-1).mean(), randn((600, 1500))),
+    "few long rows": Case(lambda x, s: torch.relu(x) * torch.exp(s)[:, None], randn((3, 100000), (3,))),
+    "softmax of pairs of rows": Case(lambda x: F.softmax(x, -1), randn((601, 2048))),
+    "log softmax of long rows bf16": Case(lambda x: F.log_softmax(x, -1), randn((300, 16384), dtype=BF16)),
+    "labels": Case(
+        lambda y, x: F.cross_entropy(x, y, ignore_index=3),
+        lambda: [torch.randint(0, 900, (700,)), torch.randn(700, 900)],
+    ),
     "pointwise": Case(lambda x, y: torch.relu(x * y + 1) * torch.sigmoid(y) - x, randn((1000, 33), (1000, 33))),
     "broadcast": Case(lambda x, y: x * y + y, randn((64, 1, 65), (7, 65))),
     "one element": Case(lambda x: x * 2 + 1, randn(())),

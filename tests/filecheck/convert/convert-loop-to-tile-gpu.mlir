@@ -235,7 +235,7 @@ func.func @ragged_row(%x: tensor<512x5000xf32>) -> (tensor<512xf32>, tensor<512x
 module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
 // Of narrow elements shorter rows are long, too.
 // CHECK-LABEL: tile.kernel @narrow_row
-// CHECK-SAME: stepwell.num_warps = 8 : i32, {{.*}}stepwell.registers = 128 : i32
+// CHECK-SAME: stepwell.num_warps = 8 : i32, stepwell.num_stages = 3 : i32, stepwell.index_bits = 32 : i32} {
 func.func @f(%x: tensor<512x12288xbf16>) -> tensor<512x12288xbf16> {
   %y = loop.kernel "narrow_row" outs(%o : memref<512x12288xbf16>) -> tensor<512x12288xbf16> {
     loop.parallel (%i) to (512) {
@@ -338,5 +338,80 @@ func.func @pooled(%x: tensor<64x8x16xf32>) -> (tensor<64x8x16xf32>, tensor<64x8x
     }
   }
   func.return %y, %z : tensor<64x8x16xf32>, tensor<64x8x8xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Two rows of 8 KiB are what a program takes.
+// CHECK-LABEL: tile.kernel @pairs_of_rows_0
+// CHECK-SAME: grid (2048) attributes {stepwell.num_warps = 16 : i32
+// CHECK: vector<2x2048xf32>
+func.func @pairs_of_rows(%x: tensor<4096x2048xf32>) -> tensor<4096x2048xf32> {
+  %y = loop.kernel "pairs_of_rows" outs(%o : memref<4096x2048xf32>) -> tensor<4096x2048xf32> {
+    loop.parallel (%i) to (4096) {
+      %m = loop.reduce (%j) to (2048) [max] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4096x2048xf32>
+        loop.yield %v : f32
+      }
+      loop.parallel (%j) to (2048) {
+        %v = loop.read %x[%i, %j] : tensor<4096x2048xf32>
+        %d = arith.subf %v, %m : f32
+        loop.write %d, %o[%i, %j] : memref<4096x2048xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4096x2048xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: tile.kernel @no_pairs_when_rows_of_two_tensors_are_held_0
+// CHECK-SAME: grid (4096) attributes {stepwell.num_warps = 4 : i32
+func.func @no_pairs_when_rows_of_two_tensors_are_held(%x: tensor<4096x2048xf32>, %z: tensor<4096x2048xf32>) -> tensor<4096x2048xf32> {
+  %y = loop.kernel "no_pairs_when_rows_of_two_tensors_are_held" outs(%o : memref<4096x2048xf32>) -> tensor<4096x2048xf32> {
+    loop.parallel (%i) to (4096) {
+      %m = loop.reduce (%j) to (2048) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4096x2048xf32>
+        %w = loop.read %z[%i, %j] : tensor<4096x2048xf32>
+        %p = arith.mulf %v, %w : f32
+        loop.yield %p : f32
+      }
+      loop.parallel (%j) to (2048) {
+        %v = loop.read %x[%i, %j] : tensor<4096x2048xf32>
+        %w = loop.read %z[%i, %j] : tensor<4096x2048xf32>
+        %d = arith.subf %v, %m : f32
+        %e = arith.mulf %d, %w : f32
+        loop.write %e, %o[%i, %j] : memref<4096x2048xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4096x2048xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// What is not reduced needs no registers for a whole row.
+// CHECK-LABEL: tile.kernel @rows_without_a_sum_0
+// CHECK-SAME: grid (4096) attributes {stepwell.num_warps = 8 : i32
+// CHECK: tile.for {{.*}} = [0] to [32000] step 4096
+func.func @rows_without_a_sum(%x: tensor<4096x32000xf32>, %s: tensor<4096xf32>) -> tensor<4096x32000xf32> {
+  %y = loop.kernel "rows_without_a_sum" outs(%o : memref<4096x32000xf32>) -> tensor<4096x32000xf32> {
+    loop.parallel (%i) to (4096) {
+      %r = loop.read %s[%i] : tensor<4096xf32>
+      %f = math.exp %r : f32
+      loop.parallel (%j) to (32000) {
+        %v = loop.read %x[%i, %j] : tensor<4096x32000xf32>
+        %d = arith.mulf %v, %f : f32
+        loop.write %d, %o[%i, %j] : memref<4096x32000xf32>
+      }
+    }
+  }
+  func.return %y : tensor<4096x32000xf32>
 }
 }

@@ -386,3 +386,109 @@ func.func @no_distribution_when_a_place_is_known_before_both_nests(%x: tensor<64
   func.return %y : tensor<64x8xf32>
 }
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Rows wait for none of the others; their sum does, and what follows it.
+// CHECK-LABEL: @rows_and_their_sum
+// CHECK-NEXT: %{{.*}}, [[EACH:%\w+]] = loop.kernel "loss" outs([[OUT:%\w+]]: memref<512x1024xf32>, [[KEPT:%\w+]]: memref<512xf32>)
+// CHECK-NEXT: loop.parallel ([[I:%\w+]]) to (512) {
+// CHECK: [[MAX:%\w+]] = loop.reduce (%{{.*}}) to (1024) [max]
+// CHECK: loop.write %{{.*}}, [[OUT]][[[I]], %{{.*}}]
+// CHECK: [[LESS:%\w+]] = arith.negf [[MAX]]
+// CHECK-NEXT: loop.write [[LESS]], [[KEPT]][[[I]]]
+// CHECK: loop.kernel "loss" outs([[SUM:%\w+]]: memref<f32>)
+// CHECK-NEXT: [[TOTAL:%\w+]] = loop.reduce ([[I:%\w+]]) to (512) [add]
+// CHECK-NEXT: loop.read [[EACH]][[[I]]]
+// CHECK: math.exp [[TOTAL]]
+func.func @rows_and_their_sum(%x: tensor<512x1024xf32>) -> (tensor<512x1024xf32>, tensor<f32>) {
+  %y, %t = loop.kernel "loss" outs(%o : memref<512x1024xf32>, %r : memref<f32>) -> tensor<512x1024xf32>, tensor<f32> {
+    %total = loop.reduce (%i) to (512) [add] -> f32 {
+      %m = loop.reduce (%j) to (1024) [max] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<512x1024xf32>
+        loop.yield %v : f32
+      }
+      loop.parallel (%j) to (1024) {
+        %v = loop.read %x[%i, %j] : tensor<512x1024xf32>
+        %d = arith.subf %v, %m : f32
+        loop.write %d, %o[%i, %j] : memref<512x1024xf32>
+      }
+      %n = arith.negf %m : f32
+      loop.yield %n : f32
+    }
+    %h = math.exp %total : f32
+    loop.write %h, %r[] : memref<f32>
+  }
+  func.return %y, %t : tensor<512x1024xf32>, tensor<f32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// The sum of the rows is cut in parts instead.
+// CHECK-LABEL: @no_freeing_when_rows_are_not_written
+// CHECK-NEXT: loop.kernel "loss" outs(%{{.*}}: memref<f32>) -> tensor<f32> {
+// CHECK-NEXT: loop.reduce (%{{.*}}) to (512) [add]
+// CHECK-NOT: loop.kernel
+func.func @no_freeing_when_rows_are_not_written(%x: tensor<512x1024xf32>) -> tensor<f32> {
+  %t = loop.kernel "loss" outs(%r : memref<f32>) -> tensor<f32> {
+    %total = loop.reduce (%i) to (512) [add] -> f32 {
+      %m = loop.reduce (%j) to (1024) [max] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<512x1024xf32>
+        loop.yield %v : f32
+      }
+      loop.yield %m : f32
+    }
+    loop.write %total, %r[] : memref<f32>
+  }
+  func.return %t : tensor<f32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// CHECK-LABEL: @no_freeing_when_there_is_little_to_do
+// CHECK-NEXT: loop.kernel "loss" outs(%{{.*}}: memref<8xf32>, %{{.*}}: memref<f32>)
+// CHECK-NEXT: loop.reduce (%{{.*}}) to (8) [add]
+// CHECK-NOT: loop.kernel
+func.func @no_freeing_when_there_is_little_to_do(%x: tensor<8x16xf32>) -> (tensor<8xf32>, tensor<f32>) {
+  %y, %t = loop.kernel "loss" outs(%o : memref<8xf32>, %r : memref<f32>) -> tensor<8xf32>, tensor<f32> {
+    %total = loop.reduce (%i) to (8) [add] -> f32 {
+      %m = loop.reduce (%j) to (16) [max] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<8x16xf32>
+        loop.yield %v : f32
+      }
+      loop.write %m, %o[%i] : memref<8xf32>
+      loop.yield %m : f32
+    }
+    loop.write %total, %r[] : memref<f32>
+  }
+  func.return %y, %t : tensor<8xf32>, tensor<f32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Two programs would go over a million elements each: what they share is read by all elements.
+// CHECK-LABEL: @few_long_rows
+// CHECK: loop.parallel ([[I:%\w+]], [[J:%\w+]]) to (2, 1048576) {
+// CHECK-NEXT: loop.read %s[[[I]]]
+// CHECK-NEXT: loop.read %x[[[I]], [[J]]]
+func.func @few_long_rows(%x: tensor<2x1048576xf32>, %s: tensor<2xf32>) -> tensor<2x1048576xf32> {
+  %y = loop.kernel "scale" outs(%o : memref<2x1048576xf32>) -> tensor<2x1048576xf32> {
+    loop.parallel (%i) to (2) {
+      %f = loop.read %s[%i] : tensor<2xf32>
+      loop.parallel (%j) to (1048576) {
+        %v = loop.read %x[%i, %j] : tensor<2x1048576xf32>
+        %d = arith.mulf %v, %f : f32
+        loop.write %d, %o[%i, %j] : memref<2x1048576xf32>
+      }
+    }
+  }
+  func.return %y : tensor<2x1048576xf32>
+}
+}

@@ -278,5 +278,120 @@ func.func @index_as_a_value(%x: tensor<8xf32>) -> tensor<1xf32> {
   func.return %y : tensor<1xf32>
 }
 
+// A row of zeros but for one element: the sum is the element, if it lies in the row, and 0 where it is -0.
+// CHECK-LABEL: @row_with_one_element
+// CHECK: [[K:%\w+]] = loop.read %k[]
+// CHECK: [[X:%\w+]] = loop.read %x[]
+// CHECK: [[N:%\w+]] = loop.index [1000] : i64
+// CHECK-NEXT: [[IN:%\w+]] = arith.cmpi ult, [[K]], [[N]]
+// CHECK-NEXT: [[ONE:%\w+]] = arith.select [[IN]], [[X]], [[ZERO:%\w+]]
+// CHECK-NEXT: [[SUM:%\w+]] = arith.addf [[ONE]], [[ZERO]]
+// CHECK-NEXT: loop.write [[SUM]]
+func.func @row_with_one_element(%k: tensor<i64>, %x: tensor<f32>) -> tensor<f32> {
+  %y = loop.kernel "one" outs(%o : memref<f32>) -> tensor<f32> {
+    %n = loop.read %k[] : tensor<i64>
+    %v = loop.read %x[] : tensor<f32>
+    %zero = arith.constant 0.0 : f32
+    %s = loop.reduce (%i) to (1000) [add] -> f32 {
+      %p = loop.index [%i] : i64
+      %c = arith.cmpi eq, %p, %n : i64
+      %e = arith.select %c, %v, %zero : f32
+      loop.yield %e : f32
+    }
+    loop.write %s, %o[] : memref<f32>
+  }
+  func.return %y : tensor<f32>
+}
+
+// CHECK-LABEL: @no_pick_when_the_place_is_not_the_index
+// CHECK: loop.reduce (%{{.*}}) to (1000)
+func.func @no_pick_when_the_place_is_not_the_index(%k: tensor<i64>, %x: tensor<f32>) -> tensor<f32> {
+  %y = loop.kernel "one" outs(%o : memref<f32>) -> tensor<f32> {
+    %n = loop.read %k[] : tensor<i64>
+    %v = loop.read %x[] : tensor<f32>
+    %zero = arith.constant 0.0 : f32
+    %s = loop.reduce (%i) to (1000) [add] -> f32 {
+      %p = loop.index [%i * 2] : i64
+      %c = arith.cmpi eq, %p, %n : i64
+      %e = arith.select %c, %v, %zero : f32
+      loop.yield %e : f32
+    }
+    loop.write %s, %o[] : memref<f32>
+  }
+  func.return %y : tensor<f32>
+}
+
+// CHECK-LABEL: @no_pick_when_it_is_no_sum
+// CHECK: loop.reduce (%{{.*}}) to (1000)
+func.func @no_pick_when_it_is_no_sum(%k: tensor<i64>, %x: tensor<f32>) -> tensor<f32> {
+  %y = loop.kernel "one" outs(%o : memref<f32>) -> tensor<f32> {
+    %n = loop.read %k[] : tensor<i64>
+    %v = loop.read %x[] : tensor<f32>
+    %zero = arith.constant 0.0 : f32
+    %s = loop.reduce (%i) to (1000) [max] -> f32 {
+      %p = loop.index [%i] : i64
+      %c = arith.cmpi eq, %p, %n : i64
+      %e = arith.select %c, %v, %zero : f32
+      loop.yield %e : f32
+    }
+    loop.write %s, %o[] : memref<f32>
+  }
+  func.return %y : tensor<f32>
+}
+
+// CHECK-LABEL: @no_pick_when_all_others_count
+// CHECK: loop.reduce (%{{.*}}) to (1000)
+func.func @no_pick_when_all_others_count(%k: tensor<i64>, %x: tensor<f32>) -> tensor<f32> {
+  %y = loop.kernel "one" outs(%o : memref<f32>) -> tensor<f32> {
+    %n = loop.read %k[] : tensor<i64>
+    %v = loop.read %x[] : tensor<f32>
+    %one = arith.constant 1.0 : f32
+    %s = loop.reduce (%i) to (1000) [add] -> f32 {
+      %p = loop.index [%i] : i64
+      %c = arith.cmpi eq, %p, %n : i64
+      %e = arith.select %c, %v, %one : f32
+      loop.yield %e : f32
+    }
+    loop.write %s, %o[] : memref<f32>
+  }
+  func.return %y : tensor<f32>
+}
+
+// CHECK-LABEL: @no_pick_when_all_are_chosen_but_one
+// CHECK: loop.reduce (%{{.*}}) to (1000)
+func.func @no_pick_when_all_are_chosen_but_one(%k: tensor<i64>, %x: tensor<f32>) -> tensor<f32> {
+  %y = loop.kernel "one" outs(%o : memref<f32>) -> tensor<f32> {
+    %n = loop.read %k[] : tensor<i64>
+    %v = loop.read %x[] : tensor<f32>
+    %zero = arith.constant 0.0 : f32
+    %s = loop.reduce (%i) to (1000) [add] -> f32 {
+      %p = loop.index [%i] : i64
+      %c = arith.cmpi ne, %p, %n : i64
+      %e = arith.select %c, %v, %zero : f32
+      loop.yield %e : f32
+    }
+    loop.write %s, %o[] : memref<f32>
+  }
+  func.return %y : tensor<f32>
+}
+
+// CHECK-LABEL: @no_pick_when_the_element_is_the_rows
+// CHECK: loop.reduce (%{{.*}}) to (1000)
+func.func @no_pick_when_the_element_is_the_rows(%k: tensor<i64>, %x: tensor<1000xf32>) -> tensor<f32> {
+  %y = loop.kernel "one" outs(%o : memref<f32>) -> tensor<f32> {
+    %n = loop.read %k[] : tensor<i64>
+    %zero = arith.constant 0.0 : f32
+    %s = loop.reduce (%i) to (1000) [add] -> f32 {
+      %p = loop.index [%i] : i64
+      %v = loop.read %x[%i] : tensor<1000xf32>
+      %c = arith.cmpi eq, %p, %n : i64
+      %e = arith.select %c, %v, %zero : f32
+      loop.yield %e : f32
+    }
+    loop.write %s, %o[] : memref<f32>
+  }
+  func.return %y : tensor<f32>
+}
+
 // CHECK: func.func private @declared
 func.func private @declared(tensor<8xf32>) -> tensor<8xf32>

@@ -207,3 +207,80 @@ func.func @no_split_when_nothing_is_reduced(%x: tensor<f32>) -> tensor<f32> {
   func.return %y : tensor<f32>
 }
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Equal parts write their elements.
+// CHECK-LABEL: @sum_of_what_is_written
+// CHECK-NEXT: %{{.*}}, [[PARTS:%\w+]] = loop.kernel "exp_sum" outs([[OUT:%\w+]]: memref<1048576xf32>, [[EACH:%\w+]]: memref<16xf32>)
+// CHECK-NEXT: loop.parallel ([[P:%\w+]]) to (16) {
+// CHECK-NEXT: [[SUM:%\w+]] = loop.reduce ([[I:%\w+]]) to (65536) [add]
+// CHECK-NEXT: loop.read %x[[[P]] * 65536 + [[I]]]
+// CHECK-NEXT: math.exp
+// CHECK-NEXT: loop.write %{{.*}}, [[OUT]][[[P]] * 65536 + [[I]]]
+// CHECK: loop.write [[SUM]], [[EACH]][[[P]]]
+// CHECK: loop.kernel "exp_sum" outs(%{{.*}}: memref<f32>)
+// CHECK-NEXT: loop.reduce ([[P:%\w+]]) to (16) [add]
+// CHECK-NEXT: loop.read [[PARTS]][[[P]]]
+func.func @sum_of_what_is_written(%x: tensor<1048576xf32>) -> (tensor<1048576xf32>, tensor<f32>) {
+  %y, %t = loop.kernel "exp_sum" outs(%o : memref<1048576xf32>, %r : memref<f32>) -> tensor<1048576xf32>, tensor<f32> {
+    %total = loop.reduce (%i) to (1048576) [add] -> f32 {
+      %v = loop.read %x[%i] : tensor<1048576xf32>
+      %e = math.exp %v : f32
+      loop.write %e, %o[%i] : memref<1048576xf32>
+      loop.yield %e : f32
+    }
+    loop.write %total, %r[] : memref<f32>
+  }
+  func.return %y, %t : tensor<1048576xf32>, tensor<f32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// The last of unequal parts would write beyond the end.
+// CHECK-LABEL: @ragged_sum_of_what_is_written
+// CHECK-NEXT: loop.kernel "exp_sum" outs([[OUT:%\w+]]: memref<1048573xf32>)
+// CHECK-NEXT: loop.parallel ([[I:%\w+]]) to (1048573) {
+// CHECK: loop.write %{{.*}}, [[OUT]][[[I]]]
+// CHECK: loop.kernel "exp_sum_parts" outs(%{{.*}}: memref<16xf32>)
+// CHECK-NOT: loop.write %{{.*}} * 65536
+// CHECK: loop.kernel "exp_sum" outs(%{{.*}}: memref<f32>)
+func.func @ragged_sum_of_what_is_written(%x: tensor<1048573xf32>) -> (tensor<1048573xf32>, tensor<f32>) {
+  %y, %t = loop.kernel "exp_sum" outs(%o : memref<1048573xf32>, %r : memref<f32>) -> tensor<1048573xf32>, tensor<f32> {
+    %total = loop.reduce (%i) to (1048573) [add] -> f32 {
+      %v = loop.read %x[%i] : tensor<1048573xf32>
+      %e = math.exp %v : f32
+      loop.write %e, %o[%i] : memref<1048573xf32>
+      loop.yield %e : f32
+    }
+    loop.write %total, %r[] : memref<f32>
+  }
+  func.return %y, %t : tensor<1048573xf32>, tensor<f32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 4, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// A sum of sums is one, and may be cut along any of its dims.
+// CHECK-LABEL: @sum_of_sums
+// CHECK: loop.parallel ([[P:%\w+]]) to (16) {
+// CHECK-NEXT: loop.reduce ([[I:%\w+]], [[J:%\w+]]) to (4, 16384) [add]
+// CHECK-NEXT: loop.read %x[[[I]], [[P]] * 16384 + [[J]]]
+func.func @sum_of_sums(%x: tensor<4x262144xf32>) -> tensor<f32> {
+  %t = loop.kernel "sum" outs(%r : memref<f32>) -> tensor<f32> {
+    %total = loop.reduce (%i) to (4) [add] -> f32 {
+      %part = loop.reduce (%j) to (262144) [add] -> f32 {
+        %v = loop.read %x[%i, %j] : tensor<4x262144xf32>
+        loop.yield %v : f32
+      }
+      loop.yield %part : f32
+    }
+    loop.write %total, %r[] : memref<f32>
+  }
+  func.return %t : tensor<f32>
+}
+}
