@@ -10,8 +10,9 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -35,9 +36,9 @@ from stepwell.tests.models.zoo import IMAGES, ZOO, build, channels_last, to_chan
 TRIALS = 15
 """Batches of different data whose errors are judged together."""
 
-SHAKES = 4
-"""More runs of eager on each batch. All gradients of a batch may hang on one number (clip's first batch, whose logits
-are large), or on which side of a corner a number lies (ReLU6)."""
+SHAKES = 16
+"""Runs of eager on shaken data, where one run says too little: all gradients of a batch may hang on one number (clip's
+first batch, whose logits are large), or on the side of a corner on which a number lies (ReLU6)."""
 
 DEVICE = os.environ.get("ZOO_DEVICE", "cpu")
 """Where models run; `python -m stepwell.benchmarks.coverage --models` asks for a GPU."""
@@ -150,23 +151,31 @@ def _assert_trains(
 ) -> None:
     """Steps of Adam, each on a batch of its own, from where eager's last step has led."""
     module.train()
+    start, batches = copy.deepcopy(module), [*batches]
     exact, copied = Training(copy.deepcopy(module).double()), copy.deepcopy(module)
     compiled = Training(copied, _compiled(copied, recorder), autocast=autocast)
-    eager, generator = Training(module, autocast=autocast), torch.Generator().manual_seed(0)
-    copies = [copy.deepcopy(module).float() for _ in range(SHAKES)]  # `float` puts an LSTM's weights side by side again
-    others = [Training(copied, autocast=autocast) for copied in copies]
+    eager = Training(module, autocast=autocast)
     steps = []
     for seed, inputs in enumerate(batches):
-        for other in (compiled, exact, *others):
+        compiled.follow(eager)
+        exact.follow(eager)
+        steps.append((compiled.step(inputs, seed), eager.step(inputs, seed), exact.step(to_double(inputs), seed)))
+    again = partial(_shaken_steps, start, batches, autocast=autocast)
+    assert_as_accurate_as_eager(*zip(*steps, strict=True), again=again)
+
+
+def _shaken_steps(module: nn.Module, batches: Sequence[Inputs], *, autocast: bool) -> Iterator[Sequence[Results]]:
+    """The same steps of eager from weights, and on batches, that are shaken, time and again."""
+    generator = torch.Generator().manual_seed(0)
+    other = Training(copy.deepcopy(module).float(), autocast=autocast)  # which puts an LSTM's weights side by side
+    for _ in range(SHAKES):
+        eager, steps = Training(copy.deepcopy(module).float(), autocast=autocast), []
+        for seed, inputs in enumerate(batches):
             other.follow(eager)
-        again = []
-        for other in others:
             other.shake(generator)
-            again.append(other.step({name: shaken(value, generator) for name, value in inputs.items()}, seed))
-        results = compiled.step(inputs, seed), eager.step(inputs, seed), exact.step(to_double(inputs), seed)
-        steps.append((*results, *again))
-    found, expected, truths, *more = zip(*steps, strict=True)
-    assert_as_accurate_as_eager(found, expected, truths, more)
+            steps.append(other.step({name: shaken(value, generator) for name, value in inputs.items()}, seed))
+            eager.step(inputs, seed)
+        yield steps
 
 
 # -- tests -------------------------------------------------------------------------------------------
