@@ -89,7 +89,8 @@ class Simplifier:
                 return
         k = compared.rhs if compared.lhs is index.result else compared.lhs
         alone = {*op.block.ops} <= {index, compared, chosen, op.yielded} and index.map.results == (dim(0),)
-        if not alone or compared.predicate.value.data != EQUAL or k is index.result or not is_zero(other):
+        varies = op in (k.owner.parent_op(), x.owner.parent_op())
+        if not alone or varies or compared.predicate.value.data != EQUAL or not is_zero(other):
             return
         size = loop.IndexOp.make([], op.sizes[0], index.result.type)
         inside = arith.CmpiOp(k, size.result, "ult")

@@ -224,8 +224,9 @@ class GridPlanner:
         widths[row] = self.rows_at_once(nest, inner)
         kept = keeps_rows(nest)
         elements = widths[row] * (sum(blocks_of(length)) if kept else inner)
-        if elements > RESIDENT_ELEMENTS or not any(isinstance(op, loop.ReduceOp) for op in all_ops(nest.block)):
-            return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.row_warps(nest, PIECE_ELEMENTS))
+        if elements > RESIDENT_ELEMENTS or not is_held(nest):
+            warps = self.row_warps(nest, min(elements, PIECE_ELEMENTS))
+            return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, warps)
         if kept and self.is_long(nest, elements):
             most = REGISTERS if elements > LONG_ROW else None
             return GridPlan(nest, tuple(widths), RESIDENT_ELEMENTS, FEW_WARPS, registers=most, keeps_rows=True)
@@ -305,6 +306,11 @@ class GridPlanner:
             extent = 1 if position is None else self.sizes.likely(inner.sizes[position])
             volumes.append(extent * self.axis_volume(inner))
         return max(volumes)
+
+
+def is_held(nest: loop.ParallelOp) -> bool:
+    """Whether a nest inside of one makes something of its whole row: a sum or a running one."""
+    return any(isinstance(op, loop.ReduceOp | loop.ForOp) for op in all_ops(nest.block))
 
 
 def keeps_rows(nest: loop.ParallelOp) -> bool:

@@ -339,6 +339,23 @@ func.func @no_pick_when_it_is_no_sum(%k: tensor<i64>, %x: tensor<f32>) -> tensor
   func.return %y : tensor<f32>
 }
 
+// CHECK-LABEL: @no_pick_when_the_element_is_its_place
+// CHECK: loop.reduce (%{{.*}}) to (1000)
+func.func @no_pick_when_the_element_is_its_place(%k: tensor<i64>) -> tensor<i64> {
+  %y = loop.kernel "one" outs(%o : memref<i64>) -> tensor<i64> {
+    %n = loop.read %k[] : tensor<i64>
+    %zero = arith.constant 0 : i64
+    %s = loop.reduce (%i) to (1000) [add] -> i64 {
+      %p = loop.index [%i] : i64
+      %c = arith.cmpi eq, %p, %n : i64
+      %e = arith.select %c, %p, %zero : i64
+      loop.yield %e : i64
+    }
+    loop.write %s, %o[] : memref<i64>
+  }
+  func.return %y : tensor<i64>
+}
+
 // CHECK-LABEL: @no_pick_when_all_others_count
 // CHECK: loop.reduce (%{{.*}}) to (1000)
 func.func @no_pick_when_all_others_count(%k: tensor<i64>, %x: tensor<f32>) -> tensor<f32> {
