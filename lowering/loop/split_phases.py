@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
@@ -21,13 +21,14 @@ from ...ir.shapes import tensor_type
 from ..analysis.accumulation import accumulation_of
 from ..analysis.kernels import functions_with_kernels
 from ..schedule.model import KernelModel
+from .hoist_invariants import is_pure
 from .moves import detach, erase
 
 LEAST_WORK = 1 << 16
 """Scalar operations below which a kernel stays whole: on one thread it takes less time than several launches."""
 
 REMADE = (arith.ConstantOp, loop.IndexOp, arith.IndexCastOp)
-"""Ops that are copied to where their result is needed; an index cannot lie in memory."""
+"""Ops that are copied to where their result is needed, whatever they are made from: an index cannot lie in memory."""
 
 
 def phases_of(block: Block, apart: Collection[loop.ReadOp] = ()) -> list[list[Operation]]:
@@ -128,13 +129,24 @@ class PhaseSplitter:
         for _, _, operand in operands_of(phase.ops):
             self.note_need(phase, operand)
 
+    def is_remade(self, value: SSAValue) -> bool:
+        """Whether a scalar is made once more where it is needed, from constants and what tensors hold: a kernel that
+        left it in memory would have more to do than its nest, which then runs on one thread."""
+        maker = value.owner
+        if not isinstance(maker, Operation) or maker not in self.number:
+            return value not in self.types
+        reads_tensor = isinstance(maker, loop.ReadOp) and isinstance(maker.source.type, TensorType)
+        made_anew = reads_tensor or is_pure(type(maker))
+        return isinstance(maker, REMADE) or (made_anew and all(map(self.is_remade, maker.operands)))
+
     def note_need(self, phase: Phase, value: SSAValue) -> None:
         """Has the phase that makes a scalar export it, if it is another one and the scalar is not made anew."""
         maker = self.phases[self.number[value.op]] if isinstance(value, OpResult) and value.op in self.number else phase
         if maker is phase or value in self.types:
             return
-        if isinstance(value.owner, REMADE):
-            for operand in value.owner.operands:
+        if self.is_remade(value):
+            assert isinstance(value, OpResult)
+            for operand in value.op.operands:
                 self.note_need(phase, operand)
         elif value not in maker.exports:
             maker.exports.append(value)
@@ -178,7 +190,8 @@ class PhaseSplitter:
         if maker not in self.number or maker.parent is start.parent:
             return value
         made: Operation
-        if isinstance(maker, REMADE):
+        if self.is_remade(value):
+            assert isinstance(maker, Operation)
             made = maker.clone({operand: self.replacement(start, operand, known) for operand in maker.operands})
         else:
             made = loop.ReadOp.make(self.tensors[value], (), ())

@@ -172,3 +172,34 @@ func.func @no_split_when_a_phase_makes_nothing(%x: tensor<100000xi64>) -> tensor
   }
   func.return %y : tensor<100000xi64>
 }
+
+// -----
+
+// What both need of a tensor is made in both: a write behind the first one's nest would keep it on one thread.
+// CHECK-LABEL: @scalars_of_several_phases
+// CHECK-NEXT: loop.kernel "scale_sum" outs(%{{.*}}: memref<70000xf32>) -> tensor<70000xf32> {
+// CHECK-NEXT: [[S:%\w+]] = loop.read %s[]
+// CHECK-NEXT: math.exp [[S]]
+// CHECK-NEXT: loop.parallel
+// CHECK: loop.kernel "scale_sum" outs(%{{.*}}: memref<f32>) -> tensor<f32> {
+// CHECK-NEXT: [[S:%\w+]] = loop.read %s[]
+// CHECK-NEXT: math.exp [[S]]
+// CHECK-NEXT: loop.reduce
+func.func @scalars_of_several_phases(%x: tensor<70000xf32>, %s: tensor<f32>) -> (tensor<70000xf32>, tensor<f32>) {
+  %y, %t = loop.kernel "scale_sum" outs(%o : memref<70000xf32>, %r : memref<f32>) -> tensor<70000xf32>, tensor<f32> {
+    %v = loop.read %s[] : tensor<f32>
+    %f = math.exp %v : f32
+    loop.parallel (%i) to (70000) {
+      %a = loop.read %x[%i] : tensor<70000xf32>
+      %b = arith.mulf %a, %f : f32
+      loop.write %b, %o[%i] : memref<70000xf32>
+    }
+    %sum = loop.reduce (%i) to (70000) [add] -> f32 {
+      %a = loop.read %x[%i] : tensor<70000xf32>
+      %b = arith.addf %a, %f : f32
+      loop.yield %b : f32
+    }
+    loop.write %sum, %r[] : memref<f32>
+  }
+  func.return %y, %t : tensor<70000xf32>, tensor<f32>
+}
