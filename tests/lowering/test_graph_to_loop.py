@@ -22,6 +22,7 @@ from stepwell.ir.expr import const, dim, symbol
 from stepwell.ir.locations import file_line
 from stepwell.lowering.convert.graph.views import reshaped
 from stepwell.lowering.convert.graph_to_loop import ConvertGraphToLoop
+from stepwell.tests.interpreters.cases import rounded_root
 from stepwell.tests.lowering.graph_evaluator import Array, call, converted, philox
 from stepwell.tests.lowering.loop_text import context, function_of, kernels_of, parse
 
@@ -127,11 +128,6 @@ NEAR = 2e-6
 """Relative error between two good implementations of a function in f32; bf16 and f16 get one unit."""
 
 UNIT = {"bf16": 2**-7, "f16": 2**-10}
-
-
-def rounded_root(x: Tensor) -> Tensor:
-    """The root, correctly rounded: eager's vectors are a unit off on processors without AVX-512."""
-    return x.double().sqrt().to(x.dtype)
 
 
 UNARY = (
