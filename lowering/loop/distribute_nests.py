@@ -57,7 +57,7 @@ class Distributor:
             return False
         if len(phases_of(nest.block)) < 2:
             rank = nest.rank
-            flatten(nest)
+            absorb(nest)
             return nest.rank > rank
         self.distribute(nest, apart)
         return self.split(apart)
@@ -127,7 +127,7 @@ class Distributor:
         made = [self.move(phase, nest) for phase in phases[:-1]]
         for part in [*made, nest]:
             if isinstance(part, loop.ParallelOp):
-                flatten(part)
+                absorb(part)
 
     def widen(self, local: loop.LocalOp, nest: loop.NestOp) -> None:
         """Gives a local a row for each index of the nest, before the nest."""
@@ -210,7 +210,7 @@ def top(op: Operation, nest: loop.NestOp) -> Operation:
     return op
 
 
-def flatten(nest: loop.ParallelOp) -> None:
+def absorb(nest: loop.ParallelOp) -> None:
     """`parallel (i) { a  parallel (j) { b } }  →  parallel (i, j) { a  b }` where `a` is scalars without effects."""
     inner = nest.block.last_op
     if not isinstance(inner, loop.ParallelOp):
@@ -225,7 +225,7 @@ def flatten(nest: loop.ParallelOp) -> None:
         detach(op)
         nest.block.add_op(op)
     erase(inner)
-    flatten(nest)
+    absorb(nest)
 
 
 class LoopDistributeNests(ModulePass):

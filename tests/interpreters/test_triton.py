@@ -334,7 +334,7 @@ func.func @main(%x: tensor<65536x{type}>) -> tensor<65536x{type}> {{
 
 @pytest.mark.parametrize(("type_", "dtype"), [("bf16", torch.bfloat16), ("f16", torch.float16)])
 def test_gelu_of_every_narrow_number_is_near_its_rounding(type_: str, dtype: torch.dtype) -> None:
-    """A tenth of a unit from it at most where bf16 is wanted, of f16 a third."""
+    """A tenth of a unit more than rounding loses, at most."""
     module = lowered(GELU.format(type=type_), *TO_TRITON)
     assert not any(isinstance(op, tt.ExternElementwiseOp) for op in module.walk())
     x = torch.arange(-(1 << 15), 1 << 15).to(torch.int16).view(dtype)
@@ -343,7 +343,7 @@ def test_gelu_of_every_narrow_number_is_near_its_rounding(type_: str, dtype: tor
     unit = torch.finfo(dtype).eps * exact.abs().log2().floor().exp2().clamp_min(torch.finfo(dtype).tiny)
     error = (found.double() - exact).abs() / unit
     least = torch.nextafter(exact.to(dtype), torch.zeros_like(x)).double()
-    assert (error[exact.isfinite() & (least != 0)] <= {"bf16": 0.6, "f16": 0.83}[type_]).all()
+    assert (error[exact.isfinite() & (least != 0)] <= 0.6).all()
     assert torch.equal(found.isnan(), exact.isnan())
     assert torch.equal(found[exact.isinf()].double(), exact[exact.isinf()])
 

@@ -1,13 +1,12 @@
 """Compares a compiled model with eager: values may be as far from a float64 run as eager's own are.
 
 One run of each says little: the errors of two programs of equal accuracy differ by more than a factor of 4 in every
-seventh number. So several runs on different data count as one, whose errors are those of all their elements; and where
-few of these matter, eager's runs on data that rounding cannot tell from it (`shaken`) say how far off it may be.
+seventh number. So several runs on different data count as one, whose errors are those of all their elements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -61,53 +60,22 @@ def to_double(value: Any) -> Any:
     return value
 
 
-SHAKEN = 1 / 8
-"""Of so many elements `shaken` changes the last bit: less than what rounding them once would do to all."""
-
-SHAKEN_FACTOR = 2.0
-"""How many times the largest error of those runs an error may be."""
-
-
-def shaken(value: Any, generator: torch.Generator) -> Any:
-    """A tensor's floats, some of them their neighbours above or below."""
-    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
-        return value
-    chance = torch.rand(value.shape, generator=generator).to(value.device)
-    ends = torch.where(chance < SHAKEN / 2, -torch.inf, torch.inf).to(value.dtype)
-    return torch.where(chance < SHAKEN, value.nextafter(ends), value)
-
-
 def assert_as_accurate_as_eager(
-    compiled: Sequence[Results],
-    eager: Sequence[Results],
-    exact: Sequence[Results],
-    *,
-    again: Callable[[], Iterable[Sequence[Results]]] = tuple,
+    compiled: Sequence[Results], eager: Sequence[Results], exact: Sequence[Results]
 ) -> None:
-    """Every float within the allowance of eager's largest error in any of the runs, everything else equal. Floats that
-    are not, in several runs, may be twice as far off as eager is in the same runs on shaken data, which `again` makes.
-    """
+    """Every float within the allowance of eager's largest error in any of the runs, everything else equal."""
     for found, reference in zip(compiled, eager, strict=True):
         _assert_alike(found, reference)
     allowance = ONE_RUN if len(exact) == 1 else SEVERAL_RUNS
-    floats = [name for name, value in compiled[0].items() if value.is_floating_point()]
-    truths = {name: [result[name].double() for result in exact] for name in floats}
-    errors, others = (
-        {name: _largest(_errors(name, results, truths[name])) for name in floats} for results in (compiled, eager)
-    )
-    units = {name: torch.finfo(compiled[0][name].dtype).eps * _largest(truths[name]) for name in floats}
-    far = {
-        name: allowed
-        for name in floats
-        if not errors[name] <= (allowed := allowance.factor * others[name] + allowance.units * units[name])
-    }
-    for results in again() if far else ():
-        for name in far:
-            shaken_error = _largest(_errors(name, results, truths[name]))
-            far[name] = max(far[name], SHAKEN_FACTOR * shaken_error + allowance.units * units[name])
-    for name, allowed in far.items():
-        assert errors[name] <= allowed, f"{name}: error {errors[name]:.3e}, eager's allows {allowed:.3e}"
-    ratios = [errors[name] / others[name] for name in floats if others[name]]
+    ratios = []
+    for name in (name for name, value in compiled[0].items() if value.is_floating_point()):
+        truths = [result[name].double() for result in exact]
+        error, reference_error = (_largest(_errors(name, results, truths)) for results in (compiled, eager))
+        unit = torch.finfo(compiled[0][name].dtype).eps * _largest(truths)
+        allowed = allowance.factor * reference_error + allowance.units * unit
+        assert error <= allowed, f"{name}: error {error:.3e}, eager's allows {allowed:.3e}"
+        if reference_error:
+            ratios.append(error / reference_error)
     if len(exact) > 1 and len(ratios) >= ENOUGH_TENSORS:
         assert median(ratios) <= TYPICAL_FACTOR, f"errors are typically {median(ratios):.2f} times eager's"
 

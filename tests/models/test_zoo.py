@@ -10,9 +10,8 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import pytest
@@ -21,24 +20,13 @@ from torch import nn
 
 pytest.importorskip("transformers", reason="most models are those of transformers")
 
-from stepwell.tests.models.accuracy import (
-    Inputs,
-    Results,
-    assert_as_accurate_as_eager,
-    outputs_of,
-    shaken,
-    to_double,
-)
+from stepwell.tests.models.accuracy import Inputs, Results, assert_as_accurate_as_eager, outputs_of, to_double
 from stepwell.tests.models.cases import cases
 from stepwell.tests.models.externs import ExternRecorder
 from stepwell.tests.models.zoo import IMAGES, ZOO, build, channels_last, to_channels_last
 
 TRIALS = 15
 """Batches of different data whose errors are judged together."""
-
-SHAKES = 16
-"""Runs of eager on shaken data, where one run says too little: all gradients of a batch may hang on one number (clip's
-first batch, whose logits are large), or on the side of a corner on which a number lies (ReLU6)."""
 
 DEVICE = os.environ.get("ZOO_DEVICE", "cpu")
 """Where models run; `python -m stepwell.benchmarks.coverage --models` asks for a GPU."""
@@ -119,12 +107,6 @@ class Training:
         self.module.load_state_dict(other.module.state_dict())
         self.optimizer.load_state_dict(copy.deepcopy(other.optimizer.state_dict()))
 
-    def shake(self, generator: torch.Generator) -> None:
-        """Changes parameters and buffers as `shaken` does."""
-        with torch.no_grad():
-            for value in (*self.module.parameters(), *self.module.buffers()):
-                value.copy_(shaken(value, generator))
-
     def step(self, inputs: Inputs, seed: int) -> Results:
         """Loss, gradients, and what the module holds after the step.
 
@@ -158,7 +140,6 @@ def _assert_trains(
 ) -> None:
     """Steps of Adam, each on a batch of its own, from where eager's last step has led."""
     module.train()
-    start, batches = copy.deepcopy(module), [*batches]
     exact, copied = Training(copy.deepcopy(module).double()), copy.deepcopy(module)
     compiled = Training(copied, _compiled(copied, recorder), autocast=autocast)
     eager = Training(module, autocast=autocast)
@@ -167,22 +148,7 @@ def _assert_trains(
         compiled.follow(eager)
         exact.follow(eager)
         steps.append((compiled.step(inputs, seed), eager.step(inputs, seed), exact.step(to_double(inputs), seed)))
-    again = partial(_shaken_steps, start, batches, autocast=autocast)
-    assert_as_accurate_as_eager(*zip(*steps, strict=True), again=again)
-
-
-def _shaken_steps(module: nn.Module, batches: Sequence[Inputs], *, autocast: bool) -> Iterator[Sequence[Results]]:
-    """The same steps of eager from weights, and on batches, that are shaken, time and again."""
-    generator = torch.Generator().manual_seed(0)
-    other = Training(copy.deepcopy(module).float(), autocast=autocast)  # which puts an LSTM's weights side by side
-    for _ in range(SHAKES):
-        eager, steps = Training(copy.deepcopy(module).float(), autocast=autocast), []
-        for seed, inputs in enumerate(batches):
-            other.follow(eager)
-            other.shake(generator)
-            steps.append(other.step({name: shaken(value, generator) for name, value in inputs.items()}, seed))
-            eager.step(inputs, seed)
-        yield steps
+    assert_as_accurate_as_eager(*zip(*steps, strict=True))
 
 
 # -- tests -------------------------------------------------------------------------------------------
