@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -142,22 +143,31 @@ def _apart(node: fx.Node) -> torch.memory_format | None:
 
 
 def _like_weight(node: fx.Node) -> tuple[Any, ...] | None:
-    """The gradient of a convolution's weight, where torch's own kernels compute it: a weight that is both row-major and
-    channels-last stays what it is; oneDNN's, and fakes, make it channels-last."""
-    grad, weight = _value(node), _value(node, 2)
-    if grad.device.type != "cpu" or weight.ndim != 4 or _has_onednn(weight.dtype):
+    """The gradient of a convolution's weight that is both row-major and channels-last: oneDNN's, and fakes, are
+    channels-last; that of torch's own kernels keeps the weight's strides."""
+    grad, x, weight = (_value(node, position) for position in range(3))
+    if grad.device.type != "cpu" or weight.ndim != 4 or not weight.is_contiguous(memory_format=torch.channels_last):
         return None
-    return weight.stride() if weight.is_contiguous(memory_format=torch.channels_last) else None
+    options = fx.map_arg(node.args[3:10], lambda operand: _hint(operand.meta["val"]))
+    operands = [_typical(x), _typical(weight)]
+    if any(operand is None for operand in operands):
+        return None
+    # torch's own choice, which hangs on the processor, the sizes and the number of threads
+    backend = torch._C._select_conv_backend(*operands, None, *options[1:], options[0]).name
+    return weight.stride() if backend == "Empty" or backend.startswith("Slow") else None
 
 
-def _has_onednn(dtype: torch.dtype) -> bool:
-    """Whether oneDNN convolves such elements on this processor."""
-    supported: dict[torch.dtype, Callable[[], bool]] = {
-        torch.float32: torch.backends.mkldnn.is_available,
-        torch.bfloat16: torch.ops.mkldnn._is_mkldnn_bf16_supported,
-        torch.float16: torch.ops.mkldnn._is_mkldnn_fp16_supported,
-    }
-    return dtype in supported and supported[dtype]()
+def _typical(x: Tensor) -> Tensor | None:
+    """A fake whose sizes and strides are numbers: those that were traced, None if they are only known at run time."""
+    numbers: Any = [[_hint(number) for number in part] for part in (x.shape, x.stride())]
+    if None in itertools.chain(*numbers):
+        return None
+    with x.fake_mode:  # type: ignore[attr-defined]
+        return torch.empty_strided(*numbers, dtype=x.dtype)
+
+
+def _hint(number: Any) -> int | None:
+    return number if isinstance(number, int) else number.node.hint
 
 
 def _rolled(node: fx.Node) -> torch.memory_format:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.backends import mkl
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from stepwell.frontend.fakes import correct_fakes
 from stepwell.frontend.stride_arithmetic import iterator_strides, view_strides
@@ -57,21 +59,43 @@ def test_gradients_of_attention_may_share_memory() -> None:
 CHANNELS_LAST = torch.channels_last
 
 
+@pytest.fixture
+def restored_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize(("groups", "channels", "width"), [(16, 1, 7), (1, 16, 1), (1, 16, 3)])
+@pytest.mark.parametrize("transposed", [False, True], ids=["plain", "transposed"])
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("samples", [1, 2, 16])
+@pytest.mark.parametrize("threads", [1, 2])
 def test_the_gradient_of_a_weight_lies_as_eager_has_it(
-    groups: int, channels: int, width: int, dtype: torch.dtype
+    threads: int,
+    samples: int,
+    dynamic: bool,
+    transposed: bool,
+    groups: int,
+    channels: int,
+    width: int,
+    dtype: torch.dtype,
+    restored_threads: None,
 ) -> None:
     """Of a weight with one channel, or one tap, both row-major and channels-last describe the same memory."""
+    torch.set_num_threads(threads)
     target = torch.ops.aten.convolution_backward.default
-    options = ([16], [1, 1], [width // 2] * 2, [1, 1], False, [0, 0], groups, [True, True, True])
-    x = torch.randn(2, 16, 8, 8).to(dtype, memory_format=CHANNELS_LAST)
+    options = ([16], [1, 1], [width // 2] * 2, [1, 1], transposed, [0, 0], groups, [True, True, True])
+    x = torch.randn(samples, 16, 8, 8).to(dtype, memory_format=CHANNELS_LAST)
     weight = torch.randn(16, channels, width, width).to(dtype)
     expected = [value.stride() for value in target(x, x, weight, *options)]
-    graph, mode = fx.Graph(), FakeTensorMode()
+    graph, mode = fx.Graph(), FakeTensorMode(shape_env=ShapeEnv())
+    sizes = [DimDynamic.DYNAMIC if dynamic else DimDynamic.STATIC, *[DimDynamic.STATIC] * 3]
+    batch: StatelessSymbolicContext[Any, Any] = StatelessSymbolicContext(sizes)
     nodes = [graph.placeholder(name) for name in ("gradient", "x", "weight")]
-    for node, value in zip(nodes, (x, x, weight), strict=True):
-        node.meta["val"] = mode.from_tensor(value)
+    for node, value, context in zip(nodes, (x, x, weight), (batch, batch, None), strict=True):
+        node.meta["val"] = mode.from_tensor(value, symbolic_context=context)
     result = graph.call_function(target, (*nodes, *options))
     with mode:
         result.meta["val"] = target(*(node.meta["val"] for node in nodes), *options)
