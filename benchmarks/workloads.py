@@ -17,10 +17,10 @@ from torch.nn import functional
 Shape = tuple[int, ...]
 Inputs = tuple[Tensor, ...]
 
-MATRICES = {"wide": (2048, 8192), "tall": (65536, 64), "ragged": (1021, 1031)}
-"""f32 matrices of 64, 16 and 4 MiB; both extents of the last are prime."""
-BF16_MATRICES = {"wide": (4096, 8192), "tall": (131072, 64), "ragged": (2039, 1031)}
-CLASSES = {"wide": (512, 32768), "tall": (128, 32768), "ragged": (31, 32003)}
+MATRICES = {"wide": (2048, 8192), "tall": (65536, 64), "prime": (2039, 8191), "ragged": (1021, 1031)}
+"""f32 matrices of 64, 16, 64 and 4 MiB; both extents of the last two are prime."""
+BF16_MATRICES = {"wide": (4096, 8192), "tall": (131072, 64), "prime": (4093, 8191), "ragged": (2039, 1031)}
+CLASSES = {"wide": (512, 32768), "tall": (128, 32768), "prime": (509, 32749), "ragged": (31, 32003)}
 
 
 @dataclass(frozen=True)

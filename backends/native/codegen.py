@@ -1,6 +1,7 @@
 """LLVM IR text → object code or assembly, in as many threads at once as there are cores.
 
-Makes code and does not load it. No global state: every compile has an LLVM context of its own.
+Makes code and does not load it. Every compile has an LLVM context of its own; of the process's state one option
+is set while any runs.
 """
 
 from __future__ import annotations
@@ -78,8 +79,39 @@ def _compile(job: Job, as_object: bool) -> bytes:
     module = _parse(job.text)
     module.triple = job.processor.triple
     _optimize(module, machine, PIPELINES[job.opt_level])
-    return _emit(module, machine, as_object)
+    with _in_source_order:
+        return _emit(module, machine, as_object)
 
+
+class _SourceOrder:
+    """A context in which LLVM does not reorder instructions before it allocates registers.
+
+    It cuts an operation of a wide block into those of single registers, side by side, so that a constant is loaded once
+    for all of them. Its scheduler would have one register's operations after the other's, each with constants of its
+    own where there are but 16 registers: without it GELU takes 0.76 of the time on AVX2, erf and log 0.85; AVX-512 code
+    is as long with it as without. The option is one of the whole process, so others have it back between compiles.
+    """
+
+    OPTION = "enable-misched"
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                llvm.set_option("", f"-{self.OPTION}=false")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                llvm.set_option("", f"-{self.OPTION}=true")
+
+
+_in_source_order = _SourceOrder()
 
 _machines = threading.local()
 

@@ -30,6 +30,10 @@ def nests_of(block: Block) -> list[loop.NestOp]:
     return [op for op in block.ops if isinstance(op, loop.NestOp)]
 
 
+def is_leaf(nest: loop.NestOp) -> bool:
+    return not nests_of(nest.block)
+
+
 def only(items: Sequence[Item]) -> Item | None:
     """The item of a sequence that holds just one."""
     match items:

@@ -20,10 +20,11 @@ from ...ir.combiners import COMBINERS, identity_value
 from ...ir.errors import LoweringError
 from ...ir.expr import ONE, ZERO, Expr
 from ...ir.tile.ops import INDEX
+from ..analysis.accesses import is_leaf
 from ..analysis.remaking import can_remake, nest_beside, places, slice_of, writers_of
 from ..analysis.scans import Scan, scan_of
 from ..schedule.grid_plan import SHORT_EXTENT, GridPlan, axis_position, blocks_of, power_of_two
-from ..schedule.model import KernelModel, is_leaf
+from ..schedule.model import KernelModel
 from .grid_builder import Axes, Axis, GridBuilder, Run
 from .nests import combiners_of, yields_in_order
 

@@ -13,9 +13,10 @@ from ...ir import loop, tile
 from ...ir.combiners import COMBINERS, Combiner
 from ...ir.expr import ONE, ZERO, Expr, contiguous_strides, dim, linearize, minimum, product
 from ...ir.tile.ops import INDEX, element_of
+from ..analysis.accesses import is_leaf
 from ..analysis.sizes import element_bytes
 from ..schedule.choose import leaf_lane
-from ..schedule.model import KernelModel, is_leaf, local_strides
+from ..schedule.model import KernelModel, local_strides
 from ..schedule.prefetch import Stream
 from .block_builder import BlockBuilder, Buffer, Lane, new_index
 

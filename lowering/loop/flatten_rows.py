@@ -15,10 +15,9 @@ from xdsl.passes import ModulePass
 from ...ir import loop
 from ...ir.expr import const
 from ...ir.target import target_of
-from ..analysis.accesses import all_ops, nests_of
+from ..analysis.accesses import all_ops, is_leaf, nests_of
 from ..analysis.kernels import functions_with_kernels
 from ..schedule.grid_plan import RESIDENT_ELEMENTS
-from ..schedule.model import is_leaf
 from .coalesce_dims import Coalescer
 
 

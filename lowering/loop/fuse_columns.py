@@ -22,13 +22,23 @@ from ...ir.expr import ONE, ZERO, dim, product
 from ...ir.locations import fused
 from ...ir.loop.ops import AccessOp
 from ..analysis import costs
-from ..analysis.accesses import accessed, all_ops, buffer_strides, index_operands, nests_of, only, same_place, step
+from ..analysis.accesses import (
+    accessed,
+    all_ops,
+    buffer_strides,
+    index_operands,
+    is_leaf,
+    nests_of,
+    only,
+    same_place,
+    step,
+)
 from ..analysis.accumulation import accumulation_of
 from ..analysis.kernels import Kernel, Order, functions_with_kernels
 from ..analysis.sizes import Sizes, element_bytes
 from ..applications import permitted
 from ..schedule.plan import SPLIT_CHUNKS
-from .fusion import KernelFuser, guarded_value, is_leaf, join_text
+from .fusion import KernelFuser, guarded_value, join_text
 from .moves import constant, detach, erase, fused_name
 from .nests import split_index
 

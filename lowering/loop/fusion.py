@@ -18,7 +18,7 @@ from ...ir.loop.ops import destination_type, extents_attr
 from ...ir.shapes import sizes_of
 from ...ir.target import target_of
 from ..analysis import costs
-from ..analysis.accesses import enclosing_nests, guard_of, same_place
+from ..analysis.accesses import enclosing_nests, guard_of, is_leaf, same_place
 from ..analysis.kernels import Kernel
 from ..analysis.sizes import Sizes
 from .alignment import Accesses, Pairs
@@ -223,10 +223,6 @@ def follows_points(first: Kernel, second: Kernel, ours: loop.NestOp, theirs: loo
     reads = any(result in second.reads for result in first.op.results)
     pointwise = isinstance(theirs, loop.ParallelOp) and is_leaf(theirs)
     return reads and pointwise and len(pairs) == ours.rank == theirs.rank
-
-
-def is_leaf(nest: loop.NestOp) -> bool:
-    return not any(isinstance(op, loop.NestOp) for op in nest.block.ops)
 
 
 def local_like(tensor: SSAValue, block: Block) -> SSAValue:

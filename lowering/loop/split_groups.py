@@ -18,11 +18,11 @@ from ...ir import loop
 from ...ir.expr import const, product
 from ...ir.shapes import sizes_of
 from ...ir.target import target_of
-from ..analysis.accesses import all_ops, nests_of, only
+from ..analysis.accesses import all_ops, is_leaf, nests_of, only
 from ..analysis.kernels import functions_with_kernels
 from ..analysis.sizes import Sizes
 from ..schedule.grid_plan import RESIDENT_ELEMENTS
-from ..schedule.model import captured, is_leaf
+from ..schedule.model import captured
 from .nests import split_index
 
 

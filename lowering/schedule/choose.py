@@ -12,8 +12,9 @@ from xdsl.ir import SSAValue
 
 from ...ir import loop
 from ...ir.expr import ONE, ZERO, Expr
+from ..analysis.accesses import is_leaf
 from ..analysis.sizes import BYTE, Sizes
-from .model import Access, KernelModel, is_leaf
+from .model import Access, KernelModel
 
 CONTIGUOUS, REPEATED, STRIDED = 1.0, 0.5, 16.0
 """Cost of a block access whose lanes are neighbours, are one place, or lie apart."""
@@ -21,9 +22,12 @@ CONTIGUOUS, REPEATED, STRIDED = 1.0, 0.5, 16.0
 SHORT_BODY = 6
 """Operations up to which a body is short."""
 
-SHORT_REGISTERS, LONG_REGISTERS = 4, 2
-"""Registers per block. Short bodies need several accumulators and little loop; in long ones each operation waits for
-the one before, which two registers halve, and more of them make more code than they save time."""
+SHORT_REGISTERS = 4
+"""Registers per block of a short body: several accumulators, and little loop."""
+
+LONG_BITS = 1024
+"""Bits per block of a long body: two registers of 512, or four of 256. Each operation waits for the one before, which
+so many registers hide; more of them make more code than they save time."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +75,9 @@ LEAST_WIDTH = 2
 """Elements of the shortest block."""
 
 
-def registers_of(work: int) -> int:
+def registers_of(work: int, vector_bits: int) -> int:
     """Registers per block of a nest whose body does that much work."""
-    return SHORT_REGISTERS if work <= SHORT_BODY else LONG_REGISTERS
+    return SHORT_REGISTERS if work <= SHORT_BODY else min(LONG_BITS // vector_bits, SHORT_REGISTERS)
 
 
 def block_width(size: Expr, sizes: Sizes, *, lanes: int, registers: int) -> int:

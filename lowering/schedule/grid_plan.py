@@ -12,10 +12,10 @@ from math import prod
 from ...ir import loop
 from ...ir.expr import ONE, Expr, ceildiv, delinearize, dim, product
 from ...ir.target import Target
-from ..analysis.accesses import all_ops, nests_of
+from ..analysis.accesses import all_ops, is_leaf, nests_of
 from ..analysis.scans import scan_of
 from .choose import leaf_lane
-from .model import KernelModel, is_leaf
+from .model import KernelModel
 
 POINTS = 1024
 """Elements of a pointwise program: 4 warps with 16-byte accesses reach the rate of a copy on an H200."""

@@ -13,15 +13,11 @@ from ...ir import loop
 from ...ir.dtypes import element_of
 from ...ir.expr import ZERO, Expr, contiguous_strides, linearize
 from ...ir.shapes import sizes_of, strides_of
-from ..analysis.accesses import accessed, extent_of, nests_of
+from ..analysis.accesses import accessed, extent_of
 from ..analysis.sizes import BYTE, Sizes, element_bytes
 
 MATH_WORK = 16
 """Operations that a math function counts as."""
-
-
-def is_leaf(nest: loop.NestOp) -> bool:
-    return not nests_of(nest.block)
 
 
 def op_work(op: Operation) -> int:

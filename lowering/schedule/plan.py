@@ -17,11 +17,11 @@ from ...ir import loop
 from ...ir.expr import ONE, ZERO, Domain, Expr, ceildiv, const, maximum, product
 from ...ir.shapes import symbol_intervals
 from ...ir.target import Target
-from ..analysis.accesses import nests_of, only
+from ..analysis.accesses import is_leaf, nests_of, only
 from ..analysis.accumulation import Accumulation, accumulation_of
 from ..analysis.sizes import BYTE
 from .choose import SHORT_REGISTERS, block_width, choose_lane, leaf_lane, machine_lanes, registers_of
-from .model import Access, KernelModel, is_leaf
+from .model import Access, KernelModel
 from .prefetch import Leaf, LeafFinder, Loop
 
 PROGRAM_WORK = 1 << 14
@@ -266,7 +266,7 @@ class Planner:
 
     def width(self, nest: loop.NestOp, position: int) -> int:
         """Lanes of a block along that dim of a nest."""
-        registers = registers_of(self.model.body_work(nest))
+        registers = registers_of(self.model.body_work(nest), self.target.vector_bits)
         return block_width(nest.sizes[position], self.sizes, lanes=self.lanes, registers=registers)
 
     def outer_width(self, nest: loop.NestOp | None, lane: int | None) -> int:

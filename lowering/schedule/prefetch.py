@@ -17,9 +17,9 @@ from ...ir import loop
 from ...ir.expr import ONE, ZERO, Expr
 from ...ir.loop.ops import AccessOp
 from ...ir.target import Target
-from ..analysis.accesses import nests_of
+from ..analysis.accesses import is_leaf, nests_of
 from .choose import leaf_lane
-from .model import MATH_WORK, Access, KernelModel, is_leaf
+from .model import MATH_WORK, Access, KernelModel
 
 AHEAD_BYTES = 4096
 """How far ahead of its use a line is fetched: some hundreds of nanoseconds at the rate of memory."""
