@@ -36,6 +36,13 @@ STEPS_LEFT = 2
 NEAR_SHARE = 4
 """It is fetched to the first cache if it is at most one in so many of its bytes."""
 
+SELF_FETCHING = "znver"
+"""Processors, by how LLVM names them, that fetch a single run of memory ahead by themselves, as long as little is
+computed from it, and that hints hold up: without them 64 MiB are copied in 0.77 of the time, and added in 0.66."""
+
+LEAST_FETCHED = 4
+"""Bytes of the elements of such runs, at least: bf16, which is widened and rounded, takes 1.15 of the time without."""
+
 
 @dataclass(frozen=True)
 class Loop:
@@ -101,11 +108,17 @@ class Prefetcher:
         """What the body of each innermost nest fetches."""
         for access, leaf in self.first_accesses():
             siblings = [other for other in self.leaves if other.form == leaf.form]
-            if len(siblings) == 1 or not self.fetch_next_rows(access, leaf, siblings):
-                ahead = steps_ahead(access, leaf.width, leaf.loops)
-                if ahead is not None:
-                    leaf.streams.append(Stream(access.op, tuple(access.indices), ahead))
+            if len(siblings) > 1 and self.fetch_next_rows(access, leaf, siblings):
+                continue
+            ahead = steps_ahead(access, leaf.width, leaf.loops)
+            if ahead is not None and not self.is_fetched(access, leaf):
+                leaf.streams.append(Stream(access.op, tuple(access.indices), ahead))
         return {leaf.nest.block: leaf.streams for leaf in self.leaves if leaf.streams}
+
+    def is_fetched(self, access: Access, leaf: Leaf) -> bool:
+        """Whether the processor does it by itself."""
+        is_light_run = leaf.nest.rank == 1 and leaf.work < MATH_WORK and access.bytes >= LEAST_FETCHED
+        return is_light_run and self.target.name.startswith(SELF_FETCHING)
 
     def first_accesses(self) -> Iterator[tuple[Access, Leaf]]:
         """The first access to each stretch of memory that is gone through once, lanes side by side."""

@@ -60,22 +60,37 @@ def to_double(value: Any) -> Any:
     return value
 
 
+@dataclass(frozen=True)
+class Judged:
+    """Of one tensor the largest errors in any of the runs, the compiled one and eager's, and what that allows."""
+
+    error: float
+    eager: float
+    allowed: float
+
+
+def judge(compiled: Sequence[Results], eager: Sequence[Results], exact: Sequence[Results]) -> dict[str, Judged]:
+    """The errors of every float, by name."""
+    allowance = ONE_RUN if len(exact) == 1 else SEVERAL_RUNS
+    judged = {}
+    for name in (name for name, value in compiled[0].items() if value.is_floating_point()):
+        truths = [result[name].double() for result in exact]
+        error, reference_error = (_largest(_errors(name, results, truths)) for results in (compiled, eager))
+        unit = torch.finfo(compiled[0][name].dtype).eps * _largest(truths)
+        judged[name] = Judged(error, reference_error, allowance.factor * reference_error + allowance.units * unit)
+    return judged
+
+
 def assert_as_accurate_as_eager(
     compiled: Sequence[Results], eager: Sequence[Results], exact: Sequence[Results]
 ) -> None:
     """Every float within the allowance of eager's largest error in any of the runs, everything else equal."""
     for found, reference in zip(compiled, eager, strict=True):
         _assert_alike(found, reference)
-    allowance = ONE_RUN if len(exact) == 1 else SEVERAL_RUNS
-    ratios = []
-    for name in (name for name, value in compiled[0].items() if value.is_floating_point()):
-        truths = [result[name].double() for result in exact]
-        error, reference_error = (_largest(_errors(name, results, truths)) for results in (compiled, eager))
-        unit = torch.finfo(compiled[0][name].dtype).eps * _largest(truths)
-        allowed = allowance.factor * reference_error + allowance.units * unit
-        assert error <= allowed, f"{name}: error {error:.3e}, eager's allows {allowed:.3e}"
-        if reference_error:
-            ratios.append(error / reference_error)
+    judged = judge(compiled, eager, exact)
+    for name, one in judged.items():
+        assert one.error <= one.allowed, f"{name}: error {one.error:.3e}, eager's allows {one.allowed:.3e}"
+    ratios = [one.error / one.eager for one in judged.values() if one.eager]
     if len(exact) > 1 and len(ratios) >= ENOUGH_TENSORS:
         assert median(ratios) <= TYPICAL_FACTOR, f"errors are typically {median(ratios):.2f} times eager's"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -70,12 +70,13 @@ def _compiled(module: nn.Module, recorder: ExternRecorder, **options: Any) -> An
     return torch.compile(module, backend=recorder.backend, **options)
 
 
-def _built(name: str) -> nn.Module:
+def built(name: str) -> nn.Module:
     return build(name)[0].to(DEVICE)
 
 
-def _batches(name: str) -> Iterator[Inputs]:
-    for seed in range(TRIALS):
+def batches_of(name: str, first: int = 0) -> Iterator[Inputs]:
+    """As many as are judged together; others for another number of the first one."""
+    for seed in range(first, first + TRIALS):
         inputs = build(name, seed=seed)[1]
         yield {key: value.to(DEVICE) if isinstance(value, torch.Tensor) else value for key, value in inputs.items()}
 
@@ -138,17 +139,25 @@ class Training:
 def _assert_trains(
     module: nn.Module, batches: Iterable[Inputs], recorder: ExternRecorder, *, autocast: bool = False
 ) -> None:
-    """Steps of Adam, each on a batch of its own, from where eager's last step has led."""
+    steps = train(module, lambda copied: _compiled(copied, recorder), batches, autocast=autocast)
+    assert_as_accurate_as_eager(*zip(*steps, strict=True))
+
+
+def train(
+    module: nn.Module, compiled: Callable[[nn.Module], Any], batches: Iterable[Inputs], *, autocast: bool = False
+) -> list[tuple[Results, Results, Results]]:
+    """Steps of Adam, each on a batch of its own, from where eager's last step has led: what the compiled module, eager
+    and float64 give."""
     module.train()
     exact, copied = Training(copy.deepcopy(module).double()), copy.deepcopy(module)
-    compiled = Training(copied, _compiled(copied, recorder), autocast=autocast)
+    other = Training(copied, compiled(copied), autocast=autocast)
     eager = Training(module, autocast=autocast)
     steps = []
     for seed, inputs in enumerate(batches):
-        compiled.follow(eager)
+        other.follow(eager)
         exact.follow(eager)
-        steps.append((compiled.step(inputs, seed), eager.step(inputs, seed), exact.step(to_double(inputs), seed)))
-    assert_as_accurate_as_eager(*zip(*steps, strict=True))
+        steps.append((other.step(inputs, seed), eager.step(inputs, seed), exact.step(to_double(inputs), seed)))
+    return steps
 
 
 # -- tests -------------------------------------------------------------------------------------------
@@ -156,16 +165,16 @@ def _assert_trains(
 
 @cases(ZOO, "bert", "convnext", "lstm", "gnn")
 def test_inference(name: str, recorder: ExternRecorder) -> None:
-    module = _built(name).eval()
+    module = built(name).eval()
     compiled, double = _compiled(module, recorder), copy.deepcopy(module).double()
-    batches = list(_batches(name))
+    batches = list(batches_of(name))
     found, expected = ([_infer(model, inputs) for inputs in batches] for model in (compiled, module))
     assert_as_accurate_as_eager(found, expected, [_infer(double, to_double(inputs)) for inputs in batches])
 
 
 @cases(ZOO, "llama", "t5", "swin", "cnn", "moe")
 def test_steps_of_adam(name: str, recorder: ExternRecorder) -> None:
-    _assert_trains(_built(name), _batches(name), recorder)
+    _assert_trains(built(name), batches_of(name), recorder)
 
 
 @cases(ZOO, "gpt2", "mixer")
@@ -185,10 +194,10 @@ def test_dynamic_batch(name: str, recorder: ExternRecorder) -> None:
 @pytest.mark.usefixtures("possible")
 @cases(ZOO, "vit", "vae")
 def test_autocast(name: str, recorder: ExternRecorder) -> None:
-    _assert_trains(_built(name), _batches(name), recorder, autocast=True)
+    _assert_trains(built(name), batches_of(name), recorder, autocast=True)
 
 
 @cases(IMAGES, "regnet")
 def test_channels_last(name: str, recorder: ExternRecorder) -> None:
-    batches = (to_channels_last(inputs) for inputs in _batches(name))
-    _assert_trains(channels_last(_built(name)), batches, recorder)
+    batches = (to_channels_last(inputs) for inputs in batches_of(name))
+    _assert_trains(channels_last(built(name)), batches, recorder)
