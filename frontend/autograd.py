@@ -14,12 +14,14 @@ from typing import Any, TypeAlias
 
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch import config as functorch_config
 from torch._functorch import partitioners
 from torch._functorch.partitioners import OpTypes, get_default_op_list
 
 from .aten import TABLE
 from .aten.products import PRODUCTS
 from .decompositions import decomposition_table
+from .equal_calls import merge_equal_calls
 from .fakes import correct_fakes
 from .import_fx import SAVED
 from .random import replace_random, split_saved_states
@@ -96,7 +98,9 @@ def partition(
     correct_fakes(joint)
     if not fallback_random:
         replace_random(joint)
-    with _our_op_types():
+    if functorch_config.cse:
+        merge_equal_calls(joint.graph)
+    with _our_op_types(), functorch_config.patch(cse=False):
         forward, backward = partitioners.min_cut_rematerialization_partition(
             joint, inputs, num_fwd_outputs=num_fwd_outputs, **options
         )
