@@ -17,6 +17,9 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 Key = tuple[Any, ...]
 
+_OPERATOR = operator.getitem.__module__
+"""Where Python's own operators are: those that take results apart, and those on sizes."""
+
 _EMPTY = (torch.ops.aten.empty.memory_format, torch.ops.aten.empty_strided.default)
 
 
@@ -43,7 +46,7 @@ def _has_only_a_value(node: fx.Node) -> bool:
     if node.op != "call_function" or node.is_impure() or free_unbacked_symbols([*_parts(node)]):
         return False
     if not isinstance(node.target, OpOverload):
-        return getattr(node.target, "__module__", None) == operator.getitem.__module__
+        return getattr(node.target, "__module__", None) == _OPERATOR
     return node.target not in _EMPTY and torch.Tag.nondeterministic_seeded not in node.target.tags
 
 

@@ -33,3 +33,13 @@ def fresh_state() -> Iterator[None]:
     yield
     if dynamo := sys.modules.get("torch._dynamo"):
         dynamo.reset()
+
+
+@pytest.fixture
+def thread_count() -> Iterator[None]:
+    """Gives back torch's number of threads, which the test may set."""
+    import torch
+
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import pytest
@@ -59,13 +58,7 @@ def test_gradients_of_attention_may_share_memory() -> None:
 CHANNELS_LAST = torch.channels_last
 
 
-@pytest.fixture
-def restored_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
+@pytest.mark.usefixtures("thread_count")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize(("groups", "channels", "width"), [(16, 1, 7), (1, 16, 1), (1, 16, 3)])
 @pytest.mark.parametrize("transposed", [False, True], ids=["plain", "transposed"])
@@ -81,7 +74,6 @@ def test_the_gradient_of_a_weight_lies_as_eager_has_it(
     channels: int,
     width: int,
     dtype: torch.dtype,
-    restored_threads: None,
 ) -> None:
     """Of a weight with one channel, or one tap, both row-major and channels-last describe the same memory."""
     torch.set_num_threads(threads)

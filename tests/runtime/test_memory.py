@@ -335,10 +335,12 @@ def test_a_workspace_made_in_inference_mode_serves_training(pool: Pool) -> None:
         assert not pool.workspace(1 << 20).is_inference()
 
 
-@pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage/enabled").exists(), reason="no huge pages")
-@pytest.mark.skipif(
-    "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text(), reason="huge pages are off"
-)
+def huge_pages_are_on() -> bool:
+    setting = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    return setting.exists() and "[never]" not in setting.read_text()
+
+
+@pytest.mark.skipif(not huge_pages_are_on(), reason="the kernel has no huge pages, or they are off")
 def test_large_fresh_memory_has_huge_pages(pool: Pool) -> None:
     tensor = pool.empty_strided((MIN_HUGE_BYTES,), (1,), torch.uint8)
     start = tensor.data_ptr()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -28,13 +27,6 @@ define void @share(ptr %words, i64 %lo, i64 %hi) nounwind {
   ret void
 }
 """
-
-
-@pytest.fixture
-def thread_count() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.usefixtures("thread_count")
