@@ -5,14 +5,14 @@ Everything here is wiring; what the graphs mean is for `import_fx`, what they be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import Enum
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
-from torch import fx
+from torch import fx, ops
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config as functorch_config
 from torch._functorch import partitioners
@@ -21,6 +21,7 @@ from torch._functorch.partitioners import OpTypes, get_default_op_list
 from .aten import TABLE
 from .aten.products import PRODUCTS
 from .decompositions import decomposition_table
+from .devices import home_device
 from .equal_calls import merge_equal_calls
 from .fakes import correct_fakes
 from .import_fx import SAVED
@@ -100,7 +101,7 @@ def partition(
         replace_random(joint)
     if functorch_config.cse:
         merge_equal_calls(joint.graph)
-    with _our_op_types(), functorch_config.patch(cse=False):
+    with _our_op_types(home_device(joint.graph).type), functorch_config.patch(cse=False):
         forward, backward = partitioners.min_cut_rematerialization_partition(
             joint, inputs, num_fwd_outputs=num_fwd_outputs, **options
         )
@@ -111,20 +112,27 @@ def partition(
 
 
 @contextmanager
-def _our_op_types() -> Iterator[None]:
+def _our_op_types(device: str) -> Iterator[None]:
     """Tells the partitioner what fuses here; it has no parameter for that. Dynamo compiles under a lock."""
-    partitioners.get_default_op_list = _op_types
+    partitioners.get_default_op_list = partial(_op_types, device)
     try:
         yield
     finally:
         partitioners.get_default_op_list = get_default_op_list
 
 
-@lru_cache(maxsize=1)
-def _op_types() -> OpTypes:
+RECOMPUTED: dict[str, Collection[Any]] = {"cuda": [ops.aten._log_softmax]}
+"""Type of device → what is computed again in the backward rather than saved. A loss reads few elements of a log
+softmax, and the gradient reads its rows or what they were made from. On a CPU the second exponential takes longer than
+the bytes that it saves."""
+
+
+@lru_cache(maxsize=2)
+def _op_types(device: str) -> OpTypes:
     """torch's lists, with everything that has a row as fusible, products aside."""
     types = get_default_op_list()
-    return replace(types, fusible_ops=types.fusible_ops | ({target.overloadpacket for target in TABLE} - PRODUCTS))
+    fusible = types.fusible_ops | ({target.overloadpacket for target in TABLE} - PRODUCTS)
+    return replace(types, fusible_ops=fusible, recomputable_ops=types.recomputable_ops | {*RECOMPUTED.get(device, ())})
 
 
 __all__ = ["BoxedCallable", "CompileGraph", "GraphRole", "partition", "stepwell_backend"]

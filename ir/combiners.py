@@ -44,8 +44,10 @@ COMBINERS: dict[str, Combiner] = {
 }
 
 
-LAST_INDEX = (1 << 63) - 1
-"""The identity of the second value of a pair: no element has a greater index."""
+def last_index(element: Attribute) -> int:
+    """The identity of the second value of a pair, of an integer type: no element has a greater index."""
+    assert isinstance(element, IntegerType)
+    return int((1 << (element.width.data - 1)) - 1)
 
 
 def identity_value(combiner: Combiner, element: Attribute) -> int | float:

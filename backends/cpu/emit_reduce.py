@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import nan, prod
 
+from xdsl.dialects.builtin import IntegerType
+
 from ...ir import tile
-from ...ir.combiners import LAST_INDEX
-from .blocks import BOOL, F32, INT64, NARROW_FLOATS, Block, block_of, constant_text
+from ...ir.combiners import last_index
+from .blocks import BOOL, F32, NARROW_FLOATS, Block, block_of, constant_text
 from .convert import narrow, widen
 from .emit_arith import (
     add,
@@ -32,14 +34,14 @@ from .emitter import Emitter, Table, unsupported
 Group = tuple[str, ...]
 """One piece of each operand of a reduction: one, or a key and its index."""
 
-Combine = Callable[[Emitter, Block, Group, Group], Group]
-"""Combines two groups whose keys have that block's type."""
+Combine = Callable[[Emitter, Sequence[Block], Group, Group], Group]
+"""Combines two groups whose pieces have those types."""
 
 
 def _single(on_floats: Callable[..., str], on_integers: Callable[..., str]) -> Combine:
-    def combine(e: Emitter, block: Block, first: Group, second: Group) -> Group:
+    def combine(e: Emitter, blocks: Sequence[Block], first: Group, second: Group) -> Group:
+        (block,), (one,), (other,) = blocks, first, second
         compute = on_floats if block.element.is_float else on_integers
-        (one,), (other,) = first, second
         return (compute(e, block, one, other),)
 
     return combine
@@ -48,10 +50,10 @@ def _single(on_floats: Callable[..., str], on_integers: Callable[..., str]) -> C
 def _extremal_pair(order: str) -> Combine:
     """The pair with the better key: NaN before numbers, then by order, then by the smaller index."""
 
-    def combine(e: Emitter, block: Block, first: Group, second: Group) -> Group:
-        indices, mask = block.of(INT64), block.mask
+    def combine(e: Emitter, blocks: Sequence[Block], first: Group, second: Group) -> Group:
+        (block, indices), (key, index), (other_key, other_index) = blocks, first, second
+        mask = block.mask
         compare_keys = _better_float if block.element.is_float else _better_integer
-        (key, index), (other_key, other_index) = first, second
         better, equal = compare_keys(e, block, order, key, other_key)
         earlier = compare(e, indices, "slt", other_index, index)
         takes = either(e, mask, better, both(e, mask, equal, earlier))
@@ -91,15 +93,16 @@ COMBINE: dict[str, Combine] = {
 _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "maxu": "or", "min": "and", "minu": "and"}
 
 
-def combine(e: Emitter, name: str, block: Block, first: Group, second: Group) -> Group:
+def combine(e: Emitter, name: str, blocks: Sequence[Block], first: Group, second: Group) -> Group:
     """Combines two groups of pieces; a narrow float goes through f32."""
-    if block.element is BOOL:
+    key, *_ = blocks
+    if key.element is BOOL:
         name = _ON_BOOLS.get(name, name)
-    if block.element not in NARROW_FLOATS:
-        return COMBINE[name](e, block, first, second)
-    one, other = ((widen(e, block, piece),) for (piece,) in (first, second))
-    (result,) = COMBINE[name](e, block.of(F32), one, other)
-    return (narrow(e, block, result),)
+    if key.element not in NARROW_FLOATS:
+        return COMBINE[name](e, blocks, first, second)
+    one, other = ((widen(e, key, piece),) for (piece,) in (first, second))
+    (result,) = COMBINE[name](e, [key.of(F32)], one, other)
+    return (narrow(e, key, result),)
 
 
 # -- lanes of a block --------------------------------------------------------------------------------
@@ -111,10 +114,11 @@ def _emit_reduce(e: Emitter, op: tile.ReduceOp) -> None:
         raise unsupported(op, "a block of rank 1 or more")
     columns = [e.values[value] for value in op.values]
     wide = block.of(F32) if block.element in NARROW_FLOATS else block
+    blocks = [wide, *(e.block(value.type) for value in op.values[1:])]
     if wide is not block:  # narrow floats are rounded once, at the end
         columns[0] = tuple([widen(e, block.piece, piece) for piece in columns[0]])
     reduce = _across_lanes if dimension == len(block.shape) - 1 else _across_rows
-    groups = reduce(e, op.combiner.data, wide, dimension, list(zip(*columns, strict=True)))
+    groups = reduce(e, op.combiner.data, blocks, dimension, list(zip(*columns, strict=True)))
     results = list(zip(*groups, strict=True))
     if wide is not block:
         key, *_ = op.results
@@ -123,9 +127,10 @@ def _emit_reduce(e: Emitter, op: tile.ReduceOp) -> None:
     e.values.update(zip(op.results, results, strict=True))
 
 
-def _across_rows(e: Emitter, name: str, block: Block, dimension: int, rows: list[Group]) -> list[Group]:
+def _across_rows(e: Emitter, name: str, blocks: list[Block], dimension: int, rows: list[Group]) -> list[Group]:
+    block, *_ = blocks
     size, inner = block.shape[dimension], prod(block.shape[dimension + 1 : -1])
-    join = partial(combine, e, name, block.piece)
+    join = partial(combine, e, name, [column.piece for column in blocks])
     return [
         _tree(join, rows[start + offset : start + size * inner : inner])
         for start in range(0, len(rows), size * inner)
@@ -142,10 +147,9 @@ def _tree(join: Callable[[Group, Group], Group], groups: list[Group]) -> Group:
     return group
 
 
-def _across_lanes(e: Emitter, name: str, block: Block, _: int, rows: list[Group]) -> list[Group]:
-    row, *_others = rows
-    blocks = [block.piece, block.piece.of(INT64)][: len(row)]
-    groups = [_lanes_combined(e, name, blocks, group) for group in rows]
+def _across_lanes(e: Emitter, name: str, blocks: list[Block], _: int, rows: list[Group]) -> list[Group]:
+    block, *_others = blocks
+    groups = [_lanes_combined(e, name, [column.piece for column in blocks], group) for group in rows]
     if len(block.shape) == 1:
         return groups
     lanes = block.shape[-2]
@@ -177,7 +181,7 @@ def _lanes_combined(e: Emitter, name: str, blocks: list[Block], group: Group) ->
         _lanes_combined(e, name, [block_of(block.element, (size,)) for block in blocks], part)
         for size, part in ((half, low), (lanes - half, high))
     )
-    return combine(e, name, block_of(key.element, ()), first, second)
+    return combine(e, name, [block_of(block.element, ()) for block in blocks], first, second)
 
 
 def _float_extremum(e: Emitter, block: Block, piece: str, name: str) -> str:
@@ -201,7 +205,7 @@ def _first_extremum(e: Emitter, name: str, blocks: list[Block], group: Group) ->
     if key.element.is_float:
         any_nan, nans, mask = _any_nan(e, key, piece), compare(e, key, "uno", piece, piece), key.mask.text
         hits = e.value(f"select i1 {any_nan}, {mask} {nans}, {mask} {hits}")
-    candidates = choose(e, indices, hits, numbers, indices.constant(LAST_INDEX))
+    candidates = choose(e, indices, hits, numbers, indices.constant(last_index(IntegerType(indices.element.bits))))
     return best, *_lanes_combined(e, "min", [indices], (candidates,))
 
 

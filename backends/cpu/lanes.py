@@ -110,7 +110,7 @@ def _combined(e: Emitter, lanes: Lanes, mask: str, value: str, combiner: str | N
     if combiner is None:
         return value
     found = load(e, lanes, mask, lanes.block.constant(0))
-    (result,) = combine(e, combiner, lanes.block, (found,), (value,))
+    (result,) = combine(e, combiner, [lanes.block], (found,), (value,))
     return result
 
 

@@ -5,14 +5,17 @@ Only 2-d pooling with static kernels; everything else is an extern.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ...ir import graph
-from ...ir.dtypes import INT64, is_float
-from ...ir.expr import Expr, as_expr, product
+from ...ir.dtypes import INT32, INT64, is_float
+from ...ir.expr import ONE, Expr, as_expr, product
+from ...ir.shapes import strides_of
 from ..builder import Declined, GraphBuilder, Value, isnan, where
 from .creation import padded
 from .registry import imports
@@ -73,7 +76,10 @@ def max_pool(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> tuple[Value, Value]:
-    """The index is that in the plane, of the first maximum in the window, or, as in eager, of the last NaN in it."""
+    """The index is that in the plane, of the first maximum in the window, or, as in eager, of the last NaN in it.
+
+    Where all elements of a window are -inf, padding is no less; it is never the maximum even so.
+    """
     kernel, pad, spread = _pair(kernel_size), _pair(padding), _pair(dilation)
     step = _pair(stride) if stride else kernel
     _checked(self, ceil_mode, kernel, step, pad, spread)
@@ -81,13 +87,26 @@ def max_pool(
     windows = _windows(self, kernel, step, pad, spread, -math.inf, (rows, columns))
     flat = windows.reshape([*outer, rows, columns, kernel[0] * kernel[1]])
     last = [flat.rank - 1]
-    nan = where(isnan(flat), builder.iota(flat.sizes[-1]), -1).max(last)
-    offset = where(nan >= 0, nan, flat.reduce(graph.ArgMaxOp, last))
-    row = builder.binary(graph.FloorDivOp, offset, kernel[1])
-    column = offset - row * kernel[1]
+    numbers = builder.iota(flat.sizes[-1]).to(INT32)  # as many lanes as those of f32
+    nan = where(isnan(flat), numbers, -1).max(last)
+    offset = where(nan >= 0, nan, flat.reduce(graph.ArgMaxOp, last).to(INT32))
+    kernel_row = builder.binary(graph.FloorDivOp, offset, kernel[1])
+    row, column = kernel_row.to(INT64), (offset - kernel_row * kernel[1]).to(INT64)
+    row = _after_padding(row, rows, step[0], pad[0], spread[0], 1)
+    column = _after_padding(column, columns, step[1], pad[1], spread[1], 0)
     row = row * spread[0] + builder.iota(rows, -pad[0], step[0]).unsqueeze(1)
     column = column * spread[1] + builder.iota(columns, -pad[1], step[1])
     return flat.max(last), row * self.sizes[-1] + column
+
+
+def _after_padding(place: Value, count: Expr, step: int, pad: int, spread: int, behind: int) -> Value:
+    """Places in windows, those of low padding moved up to the first element; `behind` dims follow that of windows."""
+    if not pad:
+        return place
+    builder = place.builder
+    first = builder.binary(graph.FloorDivOp, builder.iota(count, pad + spread - 1, -step), spread)
+    first = first.reshape([count, *[ONE] * behind])
+    return builder.binary(graph.MaximumOp, place, first)
 
 
 @imports("aten.max_pool2d_with_indices_backward")
@@ -102,57 +121,58 @@ def max_pool_backward(
     ceil_mode: bool,
     indices: Value,
 ) -> Value:
-    """Each element takes the gradient of those windows whose maximum it is."""
+    """Each window adds its gradient to the element that is its maximum, or each element takes the gradients of its
+    windows: four times as many for 3×3 in steps of 2, but threads of a GPU do not meet, and channels fill lanes.
+    """
     kernel, pad, spread = _pair(kernel_size), _pair(padding), _pair(dilation)
     step = _pair(stride) if stride else kernel
     _checked(self, ceil_mode, kernel, step, pad, spread)
+    rows, columns = self.sizes[-2:]
+    if builder.is_on_cpu and (strides_of(self.type)[-1] == ONE or spread != [1, 1]):
+        outer, count = self.sizes[:-2], product(grad_output.sizes[-2:])
+        grad, places = (value.reshape([*outer, count]) for value in (grad_output.up(), indices))
+        zeros = builder.full(0, grad.element, [*outer, rows * columns])
+        scattered = graph.ScatterOp.make(zeros.ssa, places.ssa, grad.ssa, len(outer), "unchecked", "add")
+        return builder.emit(scattered).reshape(self.sizes)
     if spread != [1, 1]:
         raise Declined
-    *_, rows, columns = self.sizes
-    place = builder.iota(rows).unsqueeze(1) * columns + builder.iota(columns)
-
-    def share(grad: Value, index: Value) -> Value:
-        return where(index.equals(place), grad, 0)
-
-    return _sum_over_windows(builder, self, [grad_output.up(), indices], kernel, step, pad, share)
+    place = builder.iota(rows, 0, columns).unsqueeze(1) + builder.iota(columns)
+    at = _at_elements(self, [(grad_output.up(), 0), (indices, -1)], kernel, step, pad)
+    return _sum(where(index.equals(place), grad, 0) for grad, index in at)
 
 
-def _sum_over_windows(
-    builder: GraphBuilder,
-    self: Value,
-    pooled: Sequence[Value],
-    kernel: Sequence[int],
-    step: Sequence[int],
-    pad: Sequence[int],
-    share: Any,
-) -> Value:
-    """Σ over the windows that hold each element of `share(values of the pooled tensors at the window)`."""
-    sizes, counts = self.sizes[-2:], pooled[0].sizes[-2:]
-    axes = [
-        [_window_of(builder, sizes[axis], counts[axis], kernel[axis], step[axis], pad[axis], back)
-         for back in range(-(-kernel[axis] // step[axis]))]
-        for axis in range(2)
-    ]  # fmt: skip
-    total: Value | None = None
-    for (row, row_holds), (column, column_holds) in itertools.product(*axes):
-        holds = row_holds.unsqueeze(1) & column_holds
-        place = [row.unsqueeze(1).broadcast(sizes).ssa, column.broadcast(sizes).ssa]
-        dims = [self.rank - 2, self.rank - 1]
-        values = [builder.emit(graph.IndexOp.make(value.ssa, place, dims, "unchecked")) for value in pooled]
-        part = where(holds, share(*values), 0)
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+def _at_elements(
+    self: Value, pooled: Sequence[tuple[Value, Any]], kernel: Sequence[int], step: Sequence[int], pad: Sequence[int]
+) -> Iterator[list[Value]]:
+    """Pooled tensors as seen by each element of what was pooled: at the last window that could hold it along either
+    axis, the one before, and so on. Where a window does not hold it they have the number given with them."""
+    backs = [range(-(-kernel[axis] // step[axis])) for axis in range(2)]
+    for back in itertools.product(*backs):
+        found = []
+        for value, outside in pooled:
+            for axis in range(2):
+                dim = self.rank - 2 + axis
+                first = pad[axis] - back[axis] * step[axis]
+                width = min(step[axis], kernel[axis] - back[axis] * step[axis])
+                value = _spread(value, dim, self.sizes[dim], kernel[axis], step[axis], first, width, outside)
+            found.append(value)
+        yield found
 
 
-def _window_of(
-    builder: GraphBuilder, size: Expr, count: Expr, kernel: int, step: int, pad: int, back: int
-) -> tuple[Value, Value]:
-    """For each index along an axis the `back`-th last window that could hold it, and whether it does."""
-    index = builder.iota(size, pad)
-    window = builder.binary(graph.FloorDivOp, index, step) - back
-    inside = (window >= 0) & (window < builder.full(count, INT64, [size]))
-    return window, inside & (index < window * step + kernel)
+def _spread(value: Value, dim: int, size: Expr, kernel: int, step: int, first: int, width: int, outside: Any) -> Value:
+    """Along a dim element i gets what window `(i + first) // step` has, if `(i + first) % step < width`."""
+    low, high = [0] * (value.rank + 1), [0] * (value.rank + 1)
+    high[dim + 1] = step - width
+    sizes = value.sizes
+    copies = value.unsqueeze(dim + 1).broadcast([*sizes[: dim + 1], as_expr(width), *sizes[dim + 1 :]])
+    spread = padded(copies, low, high, outside).reshape([*sizes[:dim], sizes[dim] * step, *sizes[dim + 1 :]])
+    low, high = [0] * value.rank, [0] * value.rank
+    low[dim], high[dim] = max(0, -first), kernel  # elements behind the last window are fewer than one holds
+    return padded(spread, low, high, outside).slice(dim, max(0, first), size)
+
+
+def _sum(terms: Iterable[Value]) -> Value:
+    return functools.reduce(operator.add, terms)
 
 
 # -- average -----------------------------------------------------------------------------------------
@@ -224,4 +244,4 @@ def avg_pool_backward(
         counts = grad.sizes[-2:]
         divisor = _divisor(builder, self.sizes[-2:], counts, kernel, step, pad, count_include_pad)
         shared = grad / divisor.to(grad.element)
-    return _sum_over_windows(builder, self, [shared], kernel, step, pad, lambda value: value)
+    return _sum(part for (part,) in _at_elements(self, [(shared, 0)], kernel, step, pad))

@@ -29,7 +29,7 @@ from xdsl.ir import Operation, SSAValue
 
 from .. import loop
 from ..arithmetic import Array, DType, combine, dtype_of, is_float, philox, rounded
-from ..combiners import COMBINERS, LAST_INDEX, Combiner, identity_value
+from ..combiners import COMBINERS, Combiner, identity_value, last_index
 from ..errors import InterpreterError, eager_error
 from ..expr import Atom, Expr
 from ..memory import Symbols, shape_of, tensor_shape
@@ -61,7 +61,7 @@ class Buffer:
 
 
 def _identity(combiner: Combiner, dtypes: Sequence[DType], types: Sequence[SSAValue], shape: Shape) -> list[Array]:
-    numbers = [identity_value(combiner, types[0].type), LAST_INDEX]
+    numbers = [identity_value(combiner, types[0].type), *(last_index(value.type) for value in types[1:])]
     return [np.full(shape, number, dtype) for number, dtype in zip(numbers, dtypes, strict=False)]
 
 

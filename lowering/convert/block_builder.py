@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...ir import loop, tile
-from ...ir.combiners import LAST_INDEX, Combiner, identity_value
+from ...ir.combiners import Combiner, identity_value, last_index
 from ...ir.errors import LoweringError
 from ...ir.expr import ONE, ZERO, Atom, Expr, dim, linearize
 from ...ir.shapes import canonical_access
@@ -459,8 +459,9 @@ class BlockBuilder:
             element = next(elements)
             values.append(self.broadcast(self.constant(identity_value(combiner, element), element), width))
             if combiner.arity == 2:
-                index = 0 if in_order else LAST_INDEX
-                values.append(self.broadcast(self.constant(index, next(elements)), width))
+                element = next(elements)
+                index = 0 if in_order else last_index(element)
+                values.append(self.broadcast(self.constant(index, element), width))
         return values
 
     def combine(

@@ -13,15 +13,17 @@ from dataclasses import dataclass
 from functools import reduce
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, VectorType, i32
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, VectorType, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from ...ir import loop, tile
-from ...ir.combiners import Combiner, identity_value
+from ...ir.combiners import Combiner, identity_value, last_index
 from ...ir.errors import LoweringError
-from ...ir.expr import ZERO, Atom, Domain, Expr, const, dim, linearize
+from ...ir.expr import OPERATORS, ZERO, Atom, Domain, Expr, const, dim, linearize
 from ...ir.tile.ops import INDEX, block_type, shape_of
+from ..analysis.accesses import place_of
+from ..analysis.sizes import Sizes
 from .block_builder import Address, BlockBuilder
 
 
@@ -47,6 +49,9 @@ Axes = tuple[Axis, ...]
 _INDICES = Domain({position: const(1 << 62) for position in range(16)}, {})
 """Indices are not negative."""
 
+MOST_SMALL = 1 << 30
+"""Numbers up to which 32 bits hold what index expressions compute."""
+
 _UNSIGNED: dict[str, type[Operation]] = {"floordiv": arith.DivUIOp, "mod": arith.RemUIOp}
 """Divisions of what is not negative, which take fewer instructions unsigned."""
 
@@ -70,10 +75,16 @@ class GridBuilder(BlockBuilder):
     """A block builder whose blocks have an axis for each of several loop indices."""
 
     def __init__(
-        self, block: Block, places: Mapping[SSAValue, Layout], constant: set[SSAValue], offset_type: IntegerType
+        self,
+        block: Block,
+        places: Mapping[SSAValue, Layout],
+        constant: set[SSAValue],
+        offset_type: IntegerType,
+        sizes: Sizes,
     ):
         super().__init__(block, {}, {})
         self.offset_type = offset_type
+        self.sizes = sizes
         self.places = places
         self.constant_buffers = constant
         self.runs: dict[SSAValue, Run] = {}
@@ -305,10 +316,37 @@ class GridBuilder(BlockBuilder):
             self.append(tile.StoreOp.make(value, buffer, indices, offset, strides, mask, combiner))
 
     def _index(self, op: loop.IndexOp) -> None:
-        value = self.evaluate(list(op.indices), op.map.results[0])
+        value = self.number(op)
         if op.result.type == INDEX and value not in self.axes:
             value = self.add(arith.IndexCastOp.create(operands=[value], result_types=[INDEX]))
         self.values[op.result] = value
+
+    def number(self, op: loop.IndexOp) -> SSAValue:
+        """The value of an index expression; where it is a block of small ones, computed in the type of offsets."""
+        indices, expr = list(op.indices), op.map.result
+        place = place_of(op)
+        extents = {k: extent for k, extent in enumerate(place.extents) if extent is not None}
+        if self.offset_type == i64 or not self.is_small(expr, extents):
+            return self.evaluate(indices, expr)
+        with self.numbers_as(self.offset_type):
+            value = self.evaluate(indices, expr)
+        if value in self.axes:
+            return self.add(tile.ConvertOp.make("extsi", value, i64))
+        return self.evaluate(indices, expr)
+
+    def is_small(self, expr: Expr, extents: Mapping[int, Expr]) -> bool:
+        """Whether 32 bits hold the expression, and what it divides, with room for the lanes beyond an end."""
+        low, high = Domain(extents, dict(self.sizes.intervals)).interval(expr)
+        if low is None or high is None or max(-low, high) > MOST_SMALL:
+            return False
+        parts = [arg for monomial, _ in expr.terms for atom in monomial if atom.kind in OPERATORS for arg in atom.args]
+        return all(self.is_small(part, extents) for part in parts)
+
+    def lanes_below(self, run: Run, size: Expr) -> SSAValue:
+        """The lanes of a run that come before the end of its dim."""
+        with self.numbers_as(self.offset_type if self.is_small(size, {}) else i64):
+            limit = self.add(tile.IndexOp.make((), size, self.number_type))
+            return self.compare("slt", self.numbers(run), limit)
 
     def _index_cast(self, op: arith.IndexCastOp) -> None:
         value = self.numbers(self.runs[op.input]) if op.input in self.runs else self.values[op.input]
@@ -338,7 +376,8 @@ class GridBuilder(BlockBuilder):
             element = next(elements)
             values.append(self.constant(identity_value(combiner, element), element))
             if combiner.arity == 2:
-                values.append(self.constant(0 if in_order else (1 << 63) - 1, next(elements)))
+                element = next(elements)
+                values.append(self.constant(0 if in_order else last_index(element), element))
         return values
 
     def reduce_axis(self, combiners: Sequence[Combiner], values: Sequence[SSAValue], axis: Axis) -> list[SSAValue]:

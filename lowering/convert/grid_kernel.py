@@ -79,7 +79,7 @@ class GridConverter:
         constant = {buffer for buffer, _ in places.values()}
         for destination, result in zip(self.kernel.block.args, self.kernel.results, strict=True):
             places[destination] = (next(arguments), strides_of(result.type))
-        return GridBuilder(block, places, constant, i32 if self.index_bits() == 32 else i64)
+        return GridBuilder(block, places, constant, i32 if self.index_bits() == 32 else i64, self.model.sizes)
 
     def emit(self, builder: GridBuilder) -> None:
         nests = GridNests(builder, self.model, self.plan)

@@ -20,7 +20,7 @@ from ...ir.combiners import COMBINERS, identity_value
 from ...ir.errors import LoweringError
 from ...ir.expr import ONE, ZERO, Expr
 from ...ir.tile.ops import INDEX
-from ..analysis.accesses import is_leaf
+from ..analysis.accesses import all_ops, is_leaf
 from ..analysis.remaking import can_remake, nest_beside, places, slice_of, writers_of
 from ..analysis.scans import Scan, scan_of
 from ..schedule.grid_plan import SHORT_EXTENT, GridPlan, axis_position, blocks_of, power_of_two
@@ -28,19 +28,23 @@ from ..schedule.model import KernelModel
 from .grid_builder import Axes, Axis, GridBuilder, Run
 from .nests import combiners_of, yields_in_order
 
+MOST_WRITTEN_OUT = 400
+"""Scalar ops of a short loop's steps: more take longer to compile than they save."""
+
 Body = Callable[[Sequence[SSAValue]], Sequence[SSAValue]]
 
 
 @dataclass(frozen=True)
 class Walk:
     """How one dim of a nest is gone through: by `width` lanes at a time, or if `whole` the `width` lanes from `start`
-    on at once."""
+    on at once. What is `written_out` is no loop but its steps one after the other."""
 
     index: SSAValue
     size: Expr
     width: int = 1
     whole: bool = False
     start: int = 0
+    written_out: bool = False
 
 
 class GridNests:
@@ -94,9 +98,7 @@ class GridNests:
         axis = Axis(len(self.builder.active), width)
         if full:
             return Run(axis, base, None)
-        builder = self.builder
-        numbers = builder.numbers(Run(axis, base, None))
-        return Run(axis, base, builder.compare("slt", numbers, builder.add(tile.IndexOp.make((), size))))
+        return Run(axis, base, self.builder.lanes_below(Run(axis, base, None), size))
 
     # -- loops -----------------------------------------------------------------------------------
 
@@ -111,17 +113,24 @@ class GridNests:
             ]
             position = max(range(nest.rank), key=lambda k: self.model.sizes.likely(found[k].size))
         if position is None:
-            return found
+            return self.without_short_loops(nest, found)
         size = found[position].size
         extent = self.model.sizes.likely(size)
-        if extent < SHORT_EXTENT and self.builder.active:
-            return found
+        if extent < self.plan.shortest and self.builder.active:
+            return self.without_short_loops(nest, found)
         held = prod(run.axis.width for run in self.builder.active)
         width = min(power_of_two(extent), max(self.plan.piece // held, SHORT_EXTENT))
         if width > 1:
             whole = size.is_constant and size.constant <= width
             found[position] = Walk(nest.indices[position], size, width, whole)
         return found
+
+    def without_short_loops(self, nest: loop.NestOp, walks: list[Walk]) -> list[Walk]:
+        """Writes out short loops around little: then what indices give is known, in windows a place and its guard."""
+        steps = prod(walk.size.constant if walk.size.is_constant else MOST_WRITTEN_OUT for walk in walks)
+        if steps * len(all_ops(nest.block)) > MOST_WRITTEN_OUT:
+            return walks
+        return [replace(walk, written_out=True) for walk in walks]
 
     def stretches(self, nest: loop.NestOp) -> list[list[Walk]]:
         """The walks of a nest, several where blocks of different lengths hold a row that is gone over at once."""
@@ -146,9 +155,12 @@ class GridNests:
             run = self.run(builder.constant(first.start, INDEX), first.size, first.width, full=full)
             with builder.running(first.index, run):
                 return self.loops(rest, inits, body)
-        if first.size == ONE:
-            builder.values[first.index] = builder.constant(0, INDEX)
-            return self.loops(rest, inits, body)
+        if first.size == ONE or first.written_out:
+            carried = inits
+            for number in range(first.size.constant):
+                builder.values[first.index] = builder.constant(number, INDEX)
+                carried = self.loops(rest, carried, body)
+            return carried
         made = tile.ForOp.make((), ZERO, first.size, first.width, inits, masked=first.width > 1)
         builder.append(made)
         for argument, init in zip(made.carried, inits, strict=True):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -289,6 +290,8 @@ def yields_in_order(op: loop.ReduceOp) -> bool:
     for combiner in combiners_of(op):
         if combiner.arity == 2:
             index = op.yielded.operands[position + 1].owner
+            if isinstance(index, arith.TruncIOp):  # no place is beyond its type
+                index = index.input.owner
             if not isinstance(index, loop.IndexOp) or list(index.indices) != list(op.indices):
                 return False
             if index.map.result != number:

@@ -7,7 +7,7 @@ that are in registers, as the points of any other kernel do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import UnitAttr
@@ -118,11 +118,10 @@ class ProductNests(GridNests):
         """The run of an index along an axis of the blocks of a part, from its place on."""
         place = self.places[index]
         base = self.index([place.value], dim(0) * place.width + place.shift)
+        run = Run(Axis(position, width), base, None)
         if size.is_constant and size.constant % width == 0:
-            return Run(Axis(position, width), base, None)
-        numbers = self.builder.numbers(Run(Axis(position, width), base, None))
-        limit = self.builder.add(tile.IndexOp.make((), size, self.builder.number_type))
-        return Run(Axis(position, width), base, self.builder.compare("slt", numbers, limit))
+            return run
+        return replace(run, mask=self.builder.lanes_below(run, size))
 
     # -- sums ------------------------------------------------------------------------------------
 

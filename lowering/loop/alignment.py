@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from ...ir import loop
 from ...ir.loop.ops import AccessOp
 from ..analysis import costs
-from ..analysis.accesses import Match, all_ops, buffer_sizes, match
+from ..analysis.accesses import Match, all_ops, buffer_sizes, index_operands, match, place_of
 from ..analysis.kernels import Kernel
 from ..analysis.sizes import Sizes
 from .nests import split_index
@@ -65,8 +65,12 @@ class Aligner:
             pairs = {a: b for a, b in other_match.pairs.items() if pairs.get(a) is b}
         return leading_pairs(first, second, pairs)
 
-    def match(self, writer: AccessOp, reader: AccessOp) -> Match:
-        return match(writer, reader, buffer_sizes(reader.operands[0]), self.sizes)
+    def match(self, first: AccessOp, reader: AccessOp) -> Match:
+        """Pairs of a write and a read are those that must be equal. Two reads may run at any time: where they are
+        alike, sliding windows for one, all their indices pair."""
+        if isinstance(first, loop.ReadOp) and place_of(first) == place_of(reader):
+            return Match(dict(zip(index_operands(first), index_operands(reader), strict=True)))
+        return match(first, reader, buffer_sizes(reader.operands[0]), self.sizes)
 
     def links(self, one: Accesses, other: Accesses) -> Iterator[tuple[loop.WriteOp | loop.ReadOp, loop.ReadOp]]:
         """The accesses that must agree: each write with each read of it, else reads of the largest common tensor."""

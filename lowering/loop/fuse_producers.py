@@ -20,12 +20,13 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     i1,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...ir import loop
 from ...ir.loop.ops import INDEX, AccessOp
 from ...ir.shapes import sizes_of
+from ...ir.target import target_of
 from ..analysis import costs
 from ..analysis.accesses import enclosing_nests, guard_of, index_operands, substitute_indices
 from ..analysis.kernels import Kernel, functions_with_kernels
@@ -60,6 +61,15 @@ class Pointwise:
     def is_expensive(self) -> bool:
         return any(costs.is_expensive(op) for op in self.ops)
 
+    @property
+    def ops_on_data(self) -> int:
+        """How many ops do not follow from indices and constants alone, as the guard of a padded read does."""
+        places: set[SSAValue] = {*self.indices}
+        for op in self.ops:
+            if not isinstance(op, loop.ReadOp) and places.issuperset(op.operands):
+                places.update(op.results)
+        return sum(places.isdisjoint(op.results) for op in self.ops)
+
 
 def as_pointwise(kernel: Kernel) -> Pointwise | None:
     """The kernel as a pointwise one, if it is."""
@@ -88,6 +98,7 @@ class Fuser:
     def __init__(self, kernels: Sequence[loop.KernelOp]):
         first, *_ = kernels
         self.sizes = Sizes.at(first)
+        self.is_gpu = target_of(first).is_gpu
         self.kernels = {op: Kernel(op) for op in kernels}
 
     def run(self) -> None:
@@ -145,7 +156,9 @@ class Fuser:
         if sum(runs) <= elements:
             return True
         limit = costs.CHEAP_COPY_OPS if max(runs) <= elements else costs.CHEAP_REPEATED_OPS
-        return len(producer.ops) <= limit and not producer.is_expensive
+        # What a GPU's kernel keeps in a local is computed at each read of it anyway.
+        count = producer.ops_on_data if self.is_gpu else len(producer.ops)
+        return count <= limit and not producer.is_expensive
 
     def saves_bytes(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
         """Whether all readers together move no more than they do without the copies."""
@@ -221,7 +234,7 @@ class _Inliner:
             self.place(op, move)
         written = self.producer.write.value
         value = self.values.get(written, written)
-        if self.guard is not None:
+        if self.guard is not None and not (isinstance(written.owner, loop.ReadOp) and self.gives_other(value.owner)):
             value = self.add(arith.SelectOp(self.guard[0], value, self.guard[1]))
         self.read.result.replace_all_uses_with(value)
 
@@ -266,6 +279,11 @@ class _Inliner:
         self.consumer.note(placed)
         return placed.result
 
+    def gives_other(self, placed: Operation | Block) -> bool:
+        """Whether a read under the guard of the one it stands for gives elsewhere what that one would."""
+        own = guard_of(placed) if isinstance(placed, loop.ReadOp) else None
+        return self.guard is not None and own is not None and _same_constant(own[1], self.guard[1])
+
     def materialize_indices(self, op: Operation) -> None:
         """Indices that are used as plain operands become `loop.index` values."""
         for operand in op.operands:
@@ -292,6 +310,11 @@ def copy_op(op: Operation, operands: Sequence[SSAValue]) -> Operation:
         attributes=op.attributes,
         location=op.location,
     )
+
+
+def _same_constant(first: SSAValue, second: SSAValue) -> bool:
+    one, other = first.owner, second.owner
+    return isinstance(one, arith.ConstantOp) and isinstance(other, arith.ConstantOp) and one.value == other.value
 
 
 def _one(type_: Attribute) -> arith.ConstantOp:

@@ -18,7 +18,7 @@ from ...ir.loop.ops import destination_type, extents_attr
 from ...ir.shapes import sizes_of
 from ...ir.target import target_of
 from ..analysis import costs
-from ..analysis.accesses import enclosing_nests, guard_of, is_leaf, same_place
+from ..analysis.accesses import all_ops, enclosing_nests, guard_of, is_leaf, same_place
 from ..analysis.kernels import Kernel
 from ..analysis.sizes import Sizes
 from .alignment import Accesses, Pairs
@@ -46,6 +46,7 @@ class KernelFuser:
         first, *_ = ops
         self.sizes = Sizes.at(first)
         target = target_of(first)
+        self.is_gpu = target.is_gpu
         self.cores = target.cores
         self.hot_bytes = costs.HOT_SHARE * target.l2_bytes
         self.merger = Merger(self.sizes)
@@ -64,6 +65,8 @@ class KernelFuser:
             return Obstacle("one of them has several nests")
         if second.is_product:
             return Obstacle("a product reads its factors from memory")
+        if self.is_gpu and computes_again(first, second):
+            return Obstacle("each read of the first's result, which is kept nowhere, would compute it again")
         if second.nest is None:
             alone = first.nest is None or isinstance(first.nest, loop.ReduceOp)
             return {} if alone else Obstacle("scalars would follow a parallel nest")
@@ -216,6 +219,15 @@ class KernelFuser:
         erase(first.op)
         self.kernels[op] = second
         second.absorb(first, op)
+
+
+def computes_again(first: Kernel, second: Kernel) -> bool:
+    """Whether the second reads what is expensive to compute at other places than its own, as windows do. A GPU's
+    programs have no memory for it: each read is the computation."""
+    reads = [read for result in first.op.results for read in second.reads.get(result, ())]
+    places = [place for read in reads for place in read.map.results]
+    elsewhere = any(place.as_dim is None and not place.is_constant for place in places)
+    return elsewhere and any(map(costs.is_expensive, all_ops(first.op.block)))
 
 
 def follows_points(first: Kernel, second: Kernel, ours: loop.NestOp, theirs: loop.NestOp, pairs: Pairs) -> bool:

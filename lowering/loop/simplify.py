@@ -6,14 +6,16 @@ Equal scalars are merged here and not by xDSL's `cse`, which takes ten times as 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import AnyFloat, ArrayAttr, FloatAttr, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from ...ir import loop
+from ...ir.combiners import COMBINERS
 from ...ir.expr import ONE, ZERO, dim
 from ...ir.loop.ops import AccessOp
 from ..analysis.accesses import all_ops, index_operands, set_access
@@ -116,6 +118,38 @@ class Simplifier:
         if is_only_written(op.buffer):
             erase_writes(op.buffer)
             erase(op)
+
+
+_KEYED = {"max": "argmax", "min": "argmin"}
+"""Combiners, and those of pairs whose first value is the same; where it is a zero, of the sign of the first one."""
+
+
+def share_extremes(op: loop.ReduceOp) -> None:
+    """`reduce [max, argmax] { yield x, x, i }  →  reduce [argmax] { yield x, i }`, whose first result is both."""
+    places = list(accumulate((COMBINERS[name].arity for name in op.combiner_names), initial=0))
+    found = list(zip(op.combiner_names, places, strict=False))
+    values = op.yielded.operands
+    keys = {(name, values[at]): at for name, at in found if name in _KEYED.values()}
+    dropped = [(at, keys[key]) for name, at in found if (key := (_KEYED.get(name, ""), values[at])) in keys]
+    if not dropped:
+        return
+    for at, same in dropped:
+        op.results[at].replace_all_uses_with(op.results[same])
+    gone = [at for at, _ in dropped]
+    kept = [at for at in range(len(op.results)) if at not in gone]
+    smaller = loop.ReduceOp.create(
+        properties=op.properties
+        | {"combiners": ArrayAttr(one for one, at in zip(op.combiners, places, strict=False) if at not in gone)},
+        result_types=[op.result_types[at] for at in kept],
+        regions=[op.detach_region(0)],
+        location=op.location,
+    )
+    smaller.yielded.operands = [values[at] for at in kept]
+    assert op.parent is not None
+    op.parent.insert_op_before(smaller, op)
+    for at, result in zip(kept, smaller.results, strict=True):
+        op.results[at].replace_all_uses_with(result)
+    erase(op)
 
 
 def dissolve(op: loop.NestOp) -> None:
@@ -243,3 +277,5 @@ class LoopSimplify(ModulePass):
                 if smaller is not None:
                     Simplifier(smaller).run(smaller.block)
                     merge_equal(smaller.block, {})
+                    for reduction in [inner for inner in all_ops(smaller.block) if isinstance(inner, loop.ReduceOp)]:
+                        share_extremes(reduction)

@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from ...ir import loop
-from ...ir.combiners import COMBINERS, LAST_INDEX, identity_value
+from ...ir.combiners import COMBINERS, identity_value, last_index
 from ...ir.expr import Expr, ceildiv, const, dim
 from ...ir.product_schedule import PRODUCT
 from ...ir.shapes import tensor_type
@@ -280,8 +280,7 @@ def identities(part: loop.ReduceOp) -> list[float]:
     for name in part.combiner_names:
         found.append(identity_value(COMBINERS[name], next(types)))
         if COMBINERS[name].arity == 2:
-            next(types)
-            found.append(LAST_INDEX)
+            found.append(last_index(next(types)))
     return found
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from xdsl.ir import SSAValue
+
 from ...ir import loop
-from ...ir.expr import ONE, Expr, ceildiv, delinearize, dim, product
+from ...ir.expr import ONE, ZERO, Expr, ceildiv, delinearize, dim, product
 from ...ir.target import Target
-from ..analysis.accesses import all_ops, is_leaf, nests_of
+from ..analysis.accesses import all_ops, extent_of, is_leaf, nests_of
 from ..analysis.scans import scan_of
 from .choose import leaf_lane
-from .model import KernelModel
+from .model import Access, KernelModel
 
 POINTS = 1024
 """Elements of a pointwise program: 4 warps with 16-byte accesses reach the rate of a copy on an H200."""
@@ -23,8 +25,18 @@ POINTS = 1024
 POINT_BITS = 32
 """What each of them reads at least; of narrower ones twice as many keep memory as busy."""
 
+APART = 4
+"""Reads of a point that are not beside those of its neighbours, from which on a program has half as many points, from
+twice as many on a quarter: their places and values take registers, and with few of those more programs run at once."""
+
 CROSSED_SIDE = 64
 """Side of the tiles of pointwise kernels whose accesses are contiguous along different dims."""
+
+LOOPING_POINTS = 256
+"""Points of a program that has short loops for each: two a thread, since neighbours' windows overlap in its cache."""
+
+LEAST_ROW = 4
+"""Elements of the shortest rows that run along an axis."""
 
 ROW_ELEMENTS = 1024
 """Elements that a program of short rows has at least."""
@@ -56,7 +68,7 @@ COLUMN_ELEMENTS = 128
 an exchange between warps takes longer than that."""
 
 SHORT_EXTENT = 16
-"""Trips below which an inner nest runs as a loop, not along an axis."""
+"""Trips below which an inner nest runs as a loop, not along an axis, unless its rows are dense."""
 
 WARP_BYTES = 2048
 """What one warp holds of a block: 64 bytes per thread, four accesses of 16 bytes."""
@@ -109,8 +121,9 @@ class GridPlan:
     """Programs take `widths[k]` neighbours of each dim of `nest`, along an axis of the blocks where that is not 1.
 
     Without a nest one program runs the whole kernel. `piece` is the number of elements, over all axes, up to which an
-    inner nest runs along an axis at a time. `registers` is the most that a thread has, if it is a number;
-    rows that one nest reads after the other are kept in blocks without idle lanes if `keeps_rows`.
+    inner nest runs along an axis at a time, and `shortest` that from which on it does. `registers` is the most that a
+    thread has, if it is a number; rows that one nest reads after the other are kept in blocks without idle lanes if
+    `keeps_rows`.
     """
 
     nest: loop.ParallelOp | None
@@ -120,6 +133,7 @@ class GridPlan:
     stages: int = PIPELINE_STAGES
     registers: int | None = None
     keeps_rows: bool = False
+    shortest: int = SHORT_EXTENT
 
     @property
     def counts(self) -> tuple[Expr, ...]:
@@ -177,12 +191,15 @@ class GridPlanner:
                 widths[k] = min(CROSSED_SIDE, power_of_two(self.sizes.likely(nest.sizes[k])))
             return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, self.warps(widths[crossed[0]] * widths[crossed[1]]))
         first = crossed[0] if crossed else nest.rank - 1
-        return self.points(nest, first, self.points_at_once(nest))
+        return self.points(nest, first, self.points_at_once(nest, first))
 
-    def points_at_once(self, nest: loop.ParallelOp) -> int:
+    def points_at_once(self, nest: loop.ParallelOp, first: int) -> int:
         reads = [access for access in self.model.accesses if isinstance(access.op, loop.ReadOp)]
         bits = sum(access.elements * access.bits for access in reads)
-        return 2 * POINTS if 0 < bits < POINT_BITS * self.sizes.volume(nest.sizes) else POINTS
+        if 0 < bits < POINT_BITS * self.sizes.volume(nest.sizes):
+            return 2 * POINTS
+        apart = sum(is_apart(access, nest.indices[first]) for access in reads)
+        return POINTS // max(1, min(apart // APART, 2) * 2)
 
     def points(self, nest: loop.ParallelOp, first: int, budget: int) -> GridPlan:
         """Programs of about `budget` points on up to four warps, each thread of which has one at least."""
@@ -211,12 +228,13 @@ class GridPlanner:
         """Programs of whole rows, of points with short inner loops, or of columns."""
         contiguous = contiguous_dims(nest, self.model)
         length = self.axis_volume(nest)
-        if length < SHORT_EXTENT:
+        dense = length >= LEAST_ROW and self.is_dense(nest, length) and not self.is_along(nest, contiguous)
+        if length < SHORT_EXTENT and not dense:
             first = contiguous[0] if contiguous else nest.rank - 1
-            return self.points(nest, first, POINTS // 4)
+            return self.points(nest, first, LOOPING_POINTS)
         widths = [1] * nest.rank
         inner = power_of_two(length)
-        if contiguous and mostly_contiguous(nest, contiguous[0], self.model):
+        if self.is_along(nest, contiguous):
             column = contiguous[0]
             widths[column] = self.columns_at_once(nest, column)
             return GridPlan(nest, tuple(widths), PIECE_ELEMENTS, COLUMN_WARPS)
@@ -233,7 +251,24 @@ class GridPlanner:
         if self.fills_programs(nest, inner):
             widths[row] = min(PROGRAM_BYTES // self.bytes_of(inner), power_of_two(self.sizes.likely(nest.sizes[row])))
             return GridPlan(nest, tuple(widths), RESIDENT_ELEMENTS, MOST_WARPS, keeps_rows=kept)
-        return GridPlan(nest, tuple(widths), RESIDENT_ELEMENTS, self.row_warps(nest, elements), keeps_rows=kept)
+        warps, shortest = self.row_warps(nest, elements), min(length, SHORT_EXTENT)
+        return GridPlan(nest, tuple(widths), RESIDENT_ELEMENTS, warps, keeps_rows=kept, shortest=shortest)
+
+    def is_along(self, nest: loop.ParallelOp, contiguous: list[int]) -> bool:
+        """Whether memory is contiguous along a dim of the nest, given those dims, rather than inside of it."""
+        return bool(contiguous) and mostly_contiguous(nest, contiguous[0], self.model)
+
+    def is_dense(self, nest: loop.ParallelOp, length: int) -> bool:
+        """Whether short rows lie side by side, and do not overlap as windows do: threads that take elements, and not
+        rows, then read neighbours."""
+        rows = [
+            access
+            for access in self.model.accesses
+            if any(access.stride(index) == ONE for index in access.indices if index not in nest.indices)
+        ]
+        steps = [access.stride(index) for access in rows for index in nest.indices]
+        overlaps = [step is None or (step.is_constant and 0 < step.constant < length) for step in steps]
+        return bool(rows) and not any(overlaps)
 
     def fills_programs(self, nest: loop.ParallelOp, inner: int) -> bool:
         """Whether one or two rows of up to 4096 elements, of one tensor and written, are what a program takes best,
@@ -306,6 +341,13 @@ class GridPlanner:
             extent = 1 if position is None else self.sizes.likely(inner.sizes[position])
             volumes.append(extent * self.axis_volume(inner))
         return max(volumes)
+
+
+def is_apart(access: Access, index: SSAValue) -> bool:
+    """Whether neighbours along an index access places that are neither one nor beside each other."""
+    step = access.stride(index)
+    computed = any(extent_of(other) is None for other in access.indices)
+    return step not in (ZERO, ONE) or (step == ZERO and computed)
 
 
 def is_held(nest: loop.ParallelOp) -> bool:

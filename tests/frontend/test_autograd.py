@@ -166,3 +166,19 @@ def test_philox_gives_the_published_words() -> None:
     assert hex(int(philox(0, 1, 0)[0])) == "0x6627e8d5"
     assert philox(7, 4, 2).dtype == np.uint64
     assert len({int(word) for word in philox(7, 1000, 2)}) == 1000
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_loss_saves_logits_on_a_gpu(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log softmax is as large as they are, and computed again there."""
+    monkeypatch.setattr("stepwell.frontend.autograd.home_device", lambda graph: torch.device(device))
+    recorder = Recorder()
+    logits, labels = torch.randn(6, 50, requires_grad=True), torch.arange(6)
+    fast = torch.compile(nn.functional.cross_entropy, backend=recorder.backend)
+    found, expected = (
+        [loss, *torch.autograd.grad(loss, logits)]
+        for loss in (fast(logits, labels), nn.functional.cross_entropy(logits, labels))
+    )
+    torch.testing.assert_close(found, expected)
+    again = "graph.max" in {f"graph.{name}" for name in recorder.names(GraphRole.BACKWARD)}
+    assert again == (device == "cuda")

@@ -224,8 +224,9 @@ class Evaluator:
         for combiner in combiners:
             for position in range(combiner.arity):
                 type_ = op.results[len(total)].type
-                value = (1 << 62) if position else identity_value(combiner, type_)
-                total.append(dtype_of(type_).type(value))
+                dtype = dtype_of(type_)
+                value = np.iinfo(dtype).max if position else identity_value(combiner, type_)
+                total.append(dtype.type(value))
         for point in self.points(op):
             total = self.combined(combiners, total, self.enter(op, point))
         self.values.update(zip(op.results, total, strict=True))

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ....ir import graph, loop
 from ....ir.dtypes import BOOL, FLOAT32, FLOAT64, UINT8, compute_type, element_of, is_float
-from ....ir.expr import contiguous_strides, dim, linearize
+from ....ir.expr import contiguous_strides, dim, linearize, product
 from ....ir.graph.base import integer_of
 from ....ir.shapes import sizes_of
 from .conversion import narrow
@@ -68,6 +68,10 @@ def reduction(values: Values, op: graph.ReductionOp) -> Kernel:
     return kernel
 
 
+MOST_SHORT = (1 << 31) - 1
+"""Elements up to which places are kept in 32 bits while they are compared: as many lanes as those of f32."""
+
+
 def index_reduction(values: Values, op: graph.IndexReductionOp) -> Kernel:
     """The extremum and where it is, of which the place is written: a row-major index among the reduced dims."""
     kernel = Kernel.of(values, op)
@@ -78,14 +82,18 @@ def index_reduction(values: Values, op: graph.IndexReductionOp) -> Kernel:
     reduced_sizes = [sizes[position] for position in op.reduced]
     offset = linearize([dim(positions[k]) for k in op.reduced], contiguous_strides(reduced_sizes))
     type_ = i32 if element == UINT8 else compute_type(loop.scalar_type(element))
+    extent = product(reduced_sizes)
+    short = extent.is_constant and extent.constant <= MOST_SHORT
 
     def body() -> Sequence[SSAValue]:
         key = kernel.read_wide(op.operand, place)
         if element == UINT8:  # the combiner compares signed
             key = kernel.cast(arith.ExtUIOp, key, i32)
-        return key, kernel.index(kernel.indices, offset)
+        found = kernel.index(kernel.indices, offset)
+        return key, kernel.cast(arith.TruncIOp, found, i32) if short else found
 
-    kernel.write(kernel.reduce(reduced_sizes, [COMBINER_OF[type(op)]], [type_, i64], body)[1])
+    _, found = kernel.reduce(reduced_sizes, [COMBINER_OF[type(op)]], [type_, i32 if short else i64], body)
+    kernel.write(kernel.cast(arith.ExtSIOp, found, i64) if short else found)
     return kernel
 
 

@@ -179,8 +179,20 @@ func.func @index_reduction(%x: tensor<4x8xf32>) -> tensor<4xi64> {
   func.return %y : tensor<4xi64>
 }
 // CHECK-LABEL: @index_reduction
-// CHECK: %{{\w+}}, [[INDEX:%\w+]] = loop.reduce ([[J:%\w+]]) to (8) [argmax] -> f32, i64 {
-// CHECK: loop.index [[[J]]] : i64
+// CHECK: %{{\w+}}, [[INDEX:%\w+]] = loop.reduce ([[J:%\w+]]) to (8) [argmax] -> f32, i32 {
+// CHECK: [[NUMBER:%\w+]] = loop.index [[[J]]] : i64
+// CHECK: arith.trunci [[NUMBER]] : i64 to i32
+// CHECK: [[WIDE:%\w+]] = arith.extsi [[INDEX]] : i32 to i64
+// CHECK: loop.write [[WIDE]]
+
+// Places in rows that may be longer than 32 bits count stay as they are.
+func.func @long_index_reduction(%x: tensor<2147483648xf32>) -> tensor<i64> {
+  %y = graph.argmax %x [0] : (tensor<2147483648xf32>) -> tensor<i64>
+  func.return %y : tensor<i64>
+}
+// CHECK-LABEL: @long_index_reduction
+// CHECK: [[INDEX:%\w+]] = loop.reduce ([[J:%\w+]]) to (2147483648) [argmax] -> f32, i64 {
+// CHECK-NOT: arith.trunci
 // CHECK: loop.write [[INDEX]]
 
 func.func @scan(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {

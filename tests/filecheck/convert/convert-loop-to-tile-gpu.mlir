@@ -415,3 +415,261 @@ func.func @rows_without_a_sum(%x: tensor<4096x32000xf32>, %s: tensor<4096xf32>) 
   func.return %y : tensor<4096x32000xf32>
 }
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// Short loops around little are written out; each thread has two points.
+// CHECK-LABEL: tile.kernel @windows_0
+// CHECK-SAME: grid (8192)
+// CHECK-NOT: tile.for
+// CHECK: tile.load %{{.*}}[%{{\w+}} * 1025 + %{{\w+}} * 2] strides (2)
+// CHECK: tile.load %{{.*}}[%{{\w+}} * 1025 + %{{\w+}} * 2 + 1] strides (2)
+// CHECK: tile.load %{{.*}}[%{{\w+}} * 1025 + %{{\w+}} * 2 + 2] strides (2)
+// CHECK: tile.store %{{.*}} : vector<256xf32>
+func.func @main(%x: tensor<4096x1025xf32>) -> tensor<4096x512xf32> {
+  %y = loop.kernel "windows" outs(%o : memref<4096x512xf32>) -> tensor<4096x512xf32> {
+    loop.parallel (%i, %j) to (4096, 512) {
+      %s = loop.reduce (%k) to (3) [add] -> f32 {
+        %v = loop.read %x[%i, %j * 2 + %k] : tensor<4096x1025xf32>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i, %j] : memref<4096x512xf32>
+    }
+  }
+  func.return %y : tensor<4096x512xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// Short rows that lie side by side run along an axis: neighbouring threads read neighbours.
+// CHECK-LABEL: tile.kernel @rows_0
+// CHECK: [[X:%\w+]] = tile.load %{{.*}} strides (8, 1) : memref<?xf32> -> vector<128x8xf32>
+// CHECK-NEXT: tile.reduce add [[X]] dim 1 : vector<128x8xf32>
+func.func @main(%x: tensor<4096x4096xf32>) -> tensor<4096x512xf32> {
+  %y = loop.kernel "rows" outs(%o : memref<4096x512xf32>) -> tensor<4096x512xf32> {
+    loop.parallel (%i, %j) to (4096, 512) {
+      %s = loop.reduce (%k) to (8) [add] -> f32 {
+        %v = loop.read %x[%i, %j * 8 + %k] : tensor<4096x4096xf32>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i, %j] : memref<4096x512xf32>
+    }
+  }
+  func.return %y : tensor<4096x512xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// Of three elements threads take rows.
+// CHECK-LABEL: tile.kernel @few_0
+// CHECK: tile.load %{{.*}} strides (3)
+// CHECK-NOT: dim 1
+func.func @main(%x: tensor<4096x1536xf32>) -> tensor<4096x512xf32> {
+  %y = loop.kernel "few" outs(%o : memref<4096x512xf32>) -> tensor<4096x512xf32> {
+    loop.parallel (%i, %j) to (4096, 512) {
+      %s = loop.reduce (%k) to (3) [add] -> f32 {
+        %v = loop.read %x[%i, %j * 3 + %k] : tensor<4096x1536xf32>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i, %j] : memref<4096x512xf32>
+    }
+  }
+  func.return %y : tensor<4096x512xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// CHECK-LABEL: tile.kernel @no_rows_that_overlap_0
+// CHECK: tile.load %{{.*}} strides (4)
+// CHECK-NOT: dim 1
+func.func @main(%x: tensor<4096x2052xf32>) -> tensor<4096x512xf32> {
+  %y = loop.kernel "no_rows_that_overlap" outs(%o : memref<4096x512xf32>) -> tensor<4096x512xf32> {
+    loop.parallel (%i, %j) to (4096, 512) {
+      %s = loop.reduce (%k) to (8) [add] -> f32 {
+        %v = loop.read %x[%i, %j * 4 + %k] : tensor<4096x2052xf32>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i, %j] : memref<4096x512xf32>
+    }
+  }
+  func.return %y : tensor<4096x512xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// Points that read few places apart from each other's are as many as others.
+// CHECK-LABEL: tile.kernel @together
+// CHECK: tile.store %{{.*}} : vector<1024xf32>
+func.func @main(%x: tensor<4096x6144xf32>) -> tensor<4096x2048xf32> {
+  %y = loop.kernel "together" outs(%o : memref<4096x2048xf32>) -> tensor<4096x2048xf32> {
+    loop.parallel (%i, %j) to (4096, 2048) {
+      %v0 = loop.read %x[%i, %j * 3 + 0] : tensor<4096x6144xf32>
+      %v1 = loop.read %x[%i, %j * 3 + 1] : tensor<4096x6144xf32>
+      %s1 = arith.addf %v0, %v1 : f32
+      %v2 = loop.read %x[%i, %j * 3 + 2] : tensor<4096x6144xf32>
+      %s2 = arith.addf %s1, %v2 : f32
+      loop.write %s2, %o[%i, %j] : memref<4096x2048xf32>
+    }
+  }
+  func.return %y : tensor<4096x2048xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// With more, they are half as many, since registers are few,
+// CHECK-LABEL: tile.kernel @apart
+// CHECK: tile.store %{{.*}} : vector<512xf32>
+func.func @main(%x: tensor<4096x6144xf32>) -> tensor<4096x2048xf32> {
+  %y = loop.kernel "apart" outs(%o : memref<4096x2048xf32>) -> tensor<4096x2048xf32> {
+    loop.parallel (%i, %j) to (4096, 2048) {
+      %v0 = loop.read %x[%i, %j * 3 + 0] : tensor<4096x6144xf32>
+      %v1 = loop.read %x[%i, %j * 3 + 1] : tensor<4096x6144xf32>
+      %s1 = arith.addf %v0, %v1 : f32
+      %v2 = loop.read %x[%i, %j * 3 + 2] : tensor<4096x6144xf32>
+      %s2 = arith.addf %s1, %v2 : f32
+      %v3 = loop.read %x[%i, %j * 3 + 3] : tensor<4096x6144xf32>
+      %s3 = arith.addf %s2, %v3 : f32
+      loop.write %s3, %o[%i, %j] : memref<4096x2048xf32>
+    }
+  }
+  func.return %y : tensor<4096x2048xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// and then a quarter.
+// CHECK-LABEL: tile.kernel @far_apart
+// CHECK: tile.store %{{.*}} : vector<256xf32>
+func.func @main(%x: tensor<4096x6144xf32>) -> tensor<4096x2048xf32> {
+  %y = loop.kernel "far_apart" outs(%o : memref<4096x2048xf32>) -> tensor<4096x2048xf32> {
+    loop.parallel (%i, %j) to (4096, 2048) {
+      %v0 = loop.read %x[%i, %j * 3 + 0] : tensor<4096x6144xf32>
+      %v1 = loop.read %x[%i, %j * 3 + 1] : tensor<4096x6144xf32>
+      %s1 = arith.addf %v0, %v1 : f32
+      %v2 = loop.read %x[%i, %j * 3 + 2] : tensor<4096x6144xf32>
+      %s2 = arith.addf %s1, %v2 : f32
+      %v3 = loop.read %x[%i, %j * 3 + 3] : tensor<4096x6144xf32>
+      %s3 = arith.addf %s2, %v3 : f32
+      %v4 = loop.read %x[%i, %j * 3 + 4] : tensor<4096x6144xf32>
+      %s4 = arith.addf %s3, %v4 : f32
+      %v5 = loop.read %x[%i, %j * 3 + 5] : tensor<4096x6144xf32>
+      %s5 = arith.addf %s4, %v5 : f32
+      %v6 = loop.read %x[%i, %j * 3 + 6] : tensor<4096x6144xf32>
+      %s6 = arith.addf %s5, %v6 : f32
+      %v7 = loop.read %x[%i, %j * 3 + 7] : tensor<4096x6144xf32>
+      %s7 = arith.addf %s6, %v7 : f32
+      loop.write %s7, %o[%i, %j] : memref<4096x2048xf32>
+    }
+  }
+  func.return %y : tensor<4096x2048xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// What indices say is compared in 32 bits, where these hold it; a value that the program uses stays wide.
+// CHECK-LABEL: tile.kernel @places
+// CHECK: [[N:%\w+]] = arith.addi %{{.*}} : vector<1024xi32>
+// CHECK: [[W:%\w+]] = tile.convert extsi [[N]] : vector<1024xi32> -> vector<1024xi64>
+// CHECK: tile.store [[W]]
+func.func @main() -> tensor<4096x1024xi64> {
+  %y = loop.kernel "places" outs(%o : memref<4096x1024xi64>) -> tensor<4096x1024xi64> {
+    loop.parallel (%i, %j) to (4096, 1024) {
+      %n = loop.index [%i * 7 + %j - 1] : i64
+      loop.write %n, %o[%i, %j] : memref<4096x1024xi64>
+    }
+  }
+  func.return %y : tensor<4096x1024xi64>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// CHECK-LABEL: tile.kernel @no_places_beyond_32_bits
+// CHECK-NOT: extsi
+// CHECK: tile.store %{{.*}} : vector<1024xi64>
+func.func @main() -> tensor<4096x1024xi64> {
+  %y = loop.kernel "no_places_beyond_32_bits" outs(%o : memref<4096x1024xi64>) -> tensor<4096x1024xi64> {
+    loop.parallel (%i, %j) to (4096, 1024) {
+      %n = loop.index [%i * 1000000 + %j] : i64
+      loop.write %n, %o[%i, %j] : memref<4096x1024xi64>
+    }
+  }
+  func.return %y : tensor<4096x1024xi64>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// A short loop around much stays one.
+// CHECK-LABEL: tile.kernel @much
+// CHECK: tile.for
+func.func @main(%x: tensor<4096x1039xf32>) -> tensor<4096x1024xf32> {
+  %y = loop.kernel "much" outs(%o : memref<4096x1024xf32>) -> tensor<4096x1024xf32> {
+    loop.parallel (%i, %j) to (4096, 1024) {
+      %s = loop.reduce (%k) to (15) [add] -> f32 {
+        %v = loop.read %x[%i, %j + %k] : tensor<4096x1039xf32>
+        %e0 = math.exp %v : f32
+        %e1 = math.exp %e0 : f32
+        %e2 = math.exp %e1 : f32
+        %e3 = math.exp %e2 : f32
+        %e4 = math.exp %e3 : f32
+        %e5 = math.exp %e4 : f32
+        %e6 = math.exp %e5 : f32
+        %e7 = math.exp %e6 : f32
+        %e8 = math.exp %e7 : f32
+        %e9 = math.exp %e8 : f32
+        %e10 = math.exp %e9 : f32
+        %e11 = math.exp %e10 : f32
+        %e12 = math.exp %e11 : f32
+        %e13 = math.exp %e12 : f32
+        %e14 = math.exp %e13 : f32
+        %e15 = math.exp %e14 : f32
+        %e16 = math.exp %e15 : f32
+        %e17 = math.exp %e16 : f32
+        %e18 = math.exp %e17 : f32
+        %e19 = math.exp %e18 : f32
+        %e20 = math.exp %e19 : f32
+        %e21 = math.exp %e20 : f32
+        %e22 = math.exp %e21 : f32
+        %e23 = math.exp %e22 : f32
+        %e24 = math.exp %e23 : f32
+        %e25 = math.exp %e24 : f32
+        %e26 = math.exp %e25 : f32
+        %e27 = math.exp %e26 : f32
+        %e28 = math.exp %e27 : f32
+        %e29 = math.exp %e28 : f32
+        %e30 = math.exp %e29 : f32
+        %e31 = math.exp %e30 : f32
+        %e32 = math.exp %e31 : f32
+        %e33 = math.exp %e32 : f32
+        %e34 = math.exp %e33 : f32
+        %e35 = math.exp %e34 : f32
+        %e36 = math.exp %e35 : f32
+        %e37 = math.exp %e36 : f32
+        %e38 = math.exp %e37 : f32
+        %e39 = math.exp %e38 : f32
+        loop.yield %e39 : f32
+      }
+      loop.write %s, %o[%i, %j] : memref<4096x1024xf32>
+    }
+  }
+  func.return %y : tensor<4096x1024xf32>
+}
+}

@@ -50,7 +50,7 @@ module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128
 // CHECK: tile.for
 // CHECK: tile.load_box %{{.*}} of (64, 100) strides (100, 1) : memref<?xf16> -> vector<64x64xf16>
 // CHECK-NEXT: tile.dot
-// CHECK: tile.compare slt %{{.*}}, %{{.*}} : vector<64xi64>
+// CHECK: tile.compare slt %{{.*}}, %{{.*}} : vector<64xi32>
 // CHECK: tile.load %{{.*}} strides (1) mask %{{.*}} : memref<?xf16> -> vector<64xf16>
 // CHECK: tile.store_box %{{.*}} of (100, 100) strides (100, 1) : vector<64x64xf16>
 func.func @main(%x: tensor<100x64xf16>, %y: tensor<64x100xf16>, %v: tensor<100xf16>) -> tensor<100x100xf16> {

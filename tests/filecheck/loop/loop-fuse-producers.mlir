@@ -352,3 +352,77 @@ func.func @no_fusion_when_a_local_is_written(%x: tensor<64xf32>) -> tensor<64xf3
   }
   func.return %z : tensor<64xf32>
 }
+
+// A read that gives elsewhere what the one it stands for would needs no choice behind it.
+// CHECK-LABEL: @guard_in_guard
+// CHECK: [[BOTH:%\w+]] = arith.andi
+// CHECK: [[V:%\w+]] = loop.read %x[%i] if [[BOTH]] else %{{\w+}}
+// CHECK-NEXT: loop.write [[V]]
+func.func @guard_in_guard(%x: tensor<8xf32>, %c: tensor<8xi1>, %d: tensor<8xi1>) -> tensor<8xf32> {
+  %a = loop.kernel "one" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %b = loop.read %c[%i] : tensor<8xi1>
+      %z = arith.constant 0.0 : f32
+      %v = loop.read %x[%i] if %b else %z : tensor<8xf32>
+      loop.write %v, %o[%i] : memref<8xf32>
+    }
+  }
+  %y = loop.kernel "two" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %b = loop.read %d[%i] : tensor<8xi1>
+      %z = arith.constant 0.0 : f32
+      %v = loop.read %a[%i] if %b else %z : tensor<8xf32>
+      loop.write %v, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %y : tensor<8xf32>
+}
+
+// CHECK-LABEL: @guard_in_guard_of_another_zero
+// CHECK: [[V:%\w+]] = loop.read %x[%i] if %{{\w+}} else %{{\w+}}
+// CHECK-NEXT: [[W:%\w+]] = arith.select %{{\w+}}, [[V]], %{{\w+}} : f32
+// CHECK-NEXT: loop.write [[W]]
+func.func @guard_in_guard_of_another_zero(%x: tensor<8xf32>, %c: tensor<8xi1>, %d: tensor<8xi1>) -> tensor<8xf32> {
+  %a = loop.kernel "one" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %b = loop.read %c[%i] : tensor<8xi1>
+      %z = arith.constant 0.0 : f32
+      %v = loop.read %x[%i] if %b else %z : tensor<8xf32>
+      loop.write %v, %o[%i] : memref<8xf32>
+    }
+  }
+  %y = loop.kernel "two" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %b = loop.read %d[%i] : tensor<8xi1>
+      %z = arith.constant -0.0 : f32
+      %v = loop.read %a[%i] if %b else %z : tensor<8xf32>
+      loop.write %v, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %y : tensor<8xf32>
+}
+
+// Nor does what is computed from such a read.
+// CHECK-LABEL: @no_guard_left_out_behind_a_computation
+// CHECK: math.exp
+// CHECK-NEXT: arith.select
+func.func @no_guard_left_out_behind_a_computation(%x: tensor<8xf32>, %c: tensor<8xi1>, %d: tensor<8xi1>) -> tensor<8xf32> {
+  %a = loop.kernel "one" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %b = loop.read %c[%i] : tensor<8xi1>
+      %z = arith.constant 0.0 : f32
+      %v = loop.read %x[%i] if %b else %z : tensor<8xf32>
+      %e = math.exp %v : f32
+      loop.write %e, %o[%i] : memref<8xf32>
+    }
+  }
+  %y = loop.kernel "two" outs(%o : memref<8xf32>) -> tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %b = loop.read %d[%i] : tensor<8xi1>
+      %z = arith.constant 0.0 : f32
+      %v = loop.read %a[%i] if %b else %z : tensor<8xf32>
+      loop.write %v, %o[%i] : memref<8xf32>
+    }
+  }
+  func.return %y : tensor<8xf32>
+}

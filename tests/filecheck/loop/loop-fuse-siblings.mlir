@@ -284,3 +284,57 @@ func.func @a_third_joins_two_before_it(%x: tensor<64x100xf32>, %y: tensor<64x100
   }
   func.return %a, %b, %c : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
 }
+
+// Windows that are read alike are one window, whatever map leads to its elements.
+// CHECK-LABEL: @equal_windows
+// CHECK: loop.parallel (%{{\w+}}, %{{\w+}}) to (16, 8) {
+// CHECK-NEXT: loop.reduce (%{{\w+}}) to (3) [max, min] -> f32, f32 {
+// CHECK-NOT: loop.kernel
+func.func @equal_windows(%x: tensor<16x17xf32>) -> (tensor<16x8xf32>, tensor<16x8xf32>) {
+  %a = loop.kernel "max" outs(%o : memref<16x8xf32>) -> tensor<16x8xf32> {
+    loop.parallel (%i, %j) to (16, 8) {
+      %t = loop.reduce (%k) to (3) [max] -> f32 {
+        %v = loop.read %x[%i, %j * 2 + %k] : tensor<16x17xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i, %j] : memref<16x8xf32>
+    }
+  }
+  %b = loop.kernel "min" outs(%o : memref<16x8xf32>) -> tensor<16x8xf32> {
+    loop.parallel (%i, %j) to (16, 8) {
+      %t = loop.reduce (%k) to (3) [min] -> f32 {
+        %v = loop.read %x[%i, %j * 2 + %k] : tensor<16x17xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i, %j] : memref<16x8xf32>
+    }
+  }
+  func.return %a, %b : tensor<16x8xf32>, tensor<16x8xf32>
+}
+
+// Others meet in their rows alone.
+// CHECK-LABEL: @no_common_window
+// CHECK: loop.parallel (%{{\w+}}) to (16) {
+// CHECK-NEXT: loop.parallel (%{{\w+}}) to (8) {
+// CHECK: loop.parallel (%{{\w+}}) to (8) {
+func.func @no_common_window(%x: tensor<16x17xf32>) -> (tensor<16x8xf32>, tensor<16x8xf32>) {
+  %a = loop.kernel "max" outs(%o : memref<16x8xf32>) -> tensor<16x8xf32> {
+    loop.parallel (%i, %j) to (16, 8) {
+      %t = loop.reduce (%k) to (3) [max] -> f32 {
+        %v = loop.read %x[%i, %j * 2 + %k] : tensor<16x17xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i, %j] : memref<16x8xf32>
+    }
+  }
+  %b = loop.kernel "min" outs(%o : memref<16x8xf32>) -> tensor<16x8xf32> {
+    loop.parallel (%i, %j) to (16, 8) {
+      %t = loop.reduce (%k) to (3) [min] -> f32 {
+        %v = loop.read %x[%i, %j + %k] : tensor<16x17xf32>
+        loop.yield %v : f32
+      }
+      loop.write %t, %o[%i, %j] : memref<16x8xf32>
+    }
+  }
+  func.return %a, %b : tensor<16x8xf32>, tensor<16x8xf32>
+}

@@ -410,5 +410,44 @@ func.func @no_pick_when_the_element_is_the_rows(%k: tensor<i64>, %x: tensor<1000
   func.return %y : tensor<f32>
 }
 
+// The extremum is the one whose place is found.
+// CHECK-LABEL: @shared_extremum
+// CHECK: [[M:%\w+]], [[N:%\w+]], [[L:%\w+]] = loop.reduce (%i) to (8) [argmax, min] -> f32, i64, f32 {
+// CHECK: loop.yield [[V:%\w+]], %{{\w+}}, [[V]] : f32, i64, f32
+// CHECK: loop.write [[M]], %o[]
+// CHECK: loop.write [[N]], %p[]
+// CHECK: loop.write [[L]], %q[]
+func.func @shared_extremum(%x: tensor<8xf32>) -> (tensor<f32>, tensor<i64>, tensor<f32>) {
+  %a, %b, %c = loop.kernel "most" outs(%o : memref<f32>, %p : memref<i64>, %q : memref<f32>) -> tensor<f32>, tensor<i64>, tensor<f32> {
+    %m, %k, %n, %l = loop.reduce (%i) to (8) [max, argmax, min] -> f32, f32, i64, f32 {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %u = loop.read %x[%i] : tensor<8xf32>
+      %g = loop.index [%i] : i64
+      loop.yield %v, %u, %g, %v : f32, f32, i64, f32
+    }
+    loop.write %m, %o[] : memref<f32>
+    loop.write %n, %p[] : memref<i64>
+    loop.write %l, %q[] : memref<f32>
+  }
+  func.return %a, %b, %c : tensor<f32>, tensor<i64>, tensor<f32>
+}
+
+// CHECK-LABEL: @no_sharing_of_other_extrema
+// CHECK: loop.reduce (%i) to (8) [max, min, argmax] -> f32, f32, f32, i64 {
+func.func @no_sharing_of_other_extrema(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<f32>, tensor<f32>, tensor<i64>) {
+  %a, %b, %c = loop.kernel "most" outs(%o : memref<f32>, %p : memref<f32>, %q : memref<i64>) -> tensor<f32>, tensor<f32>, tensor<i64> {
+    %m, %l, %k, %n = loop.reduce (%i) to (8) [max, min, argmax] -> f32, f32, f32, i64 {
+      %v = loop.read %x[%i] : tensor<8xf32>
+      %u = loop.read %y[%i] : tensor<8xf32>
+      %g = loop.index [%i] : i64
+      loop.yield %v, %u, %u, %g : f32, f32, f32, i64
+    }
+    loop.write %m, %o[] : memref<f32>
+    loop.write %l, %p[] : memref<f32>
+    loop.write %n, %q[] : memref<i64>
+  }
+  func.return %a, %b, %c : tensor<f32>, tensor<f32>, tensor<i64>
+}
+
 // CHECK: func.func private @declared
 func.func private @declared(tensor<8xf32>) -> tensor<8xf32>
