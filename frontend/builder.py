@@ -361,7 +361,8 @@ class GraphBuilder:
 
     @property
     def is_on_cpu(self) -> bool:
-        """Whether eager runs the op on the CPU, where it may add up in wider types than on a GPU."""
+        """Whether eager runs the op on the CPU, where it may add up in wider types than on a GPU, and where fewer
+        threads meet in memory."""
         return self._operand.device.type == "cpu"
 
     def operand_offset(self) -> Expr:

@@ -15,7 +15,6 @@ from typing import Any
 from ...ir import graph
 from ...ir.dtypes import INT32, INT64, is_float
 from ...ir.expr import ONE, Expr, as_expr, product
-from ...ir.shapes import strides_of
 from ..builder import Declined, GraphBuilder, Value, isnan, where
 from .creation import padded
 from .registry import imports
@@ -128,7 +127,7 @@ def max_pool_backward(
     step = _pair(stride) if stride else kernel
     _checked(self, ceil_mode, kernel, step, pad, spread)
     rows, columns = self.sizes[-2:]
-    if builder.is_on_cpu and (strides_of(self.type)[-1] == ONE or spread != [1, 1]):
+    if builder.is_on_cpu and (self.strides[-1] == ONE or spread != [1, 1]):
         outer, count = self.sizes[:-2], product(grad_output.sizes[-2:])
         grad, places = (value.reshape([*outer, count]) for value in (grad_output.up(), indices))
         zeros = builder.full(0, grad.element, [*outer, rows * columns])

@@ -26,6 +26,11 @@ class Place:
     results: tuple[Expr, ...]
     extents: tuple[Expr | None, ...]
 
+    def domain(self, sizes: Sizes) -> Domain:
+        """What is known of the dims and symbols in the expressions."""
+        extents = {position: extent for position, extent in enumerate(self.extents) if extent is not None}
+        return Domain(extents, dict(sizes.intervals))
+
 
 # -- expressions -------------------------------------------------------------------------------------
 
@@ -52,8 +57,7 @@ def canonical(place: Place, same_as: tuple[int, ...], sizes: Sizes) -> tuple[tup
     """
     results = substituted(place.results, tuple(dim(position) for position in same_as))
     if divides(results):
-        extents = {position: extent for position, extent in enumerate(place.extents) if extent is not None}
-        domain = Domain(extents, dict(sizes.intervals))
+        domain = place.domain(sizes)
         results = tuple(domain.simplify(result) for result in results)
     order: dict[int, int] = {}
 

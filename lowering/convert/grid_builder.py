@@ -223,15 +223,19 @@ class GridBuilder(BlockBuilder):
         return values, expr.substitute_dims(known)
 
     def evaluate(self, indices: Sequence[SSAValue], expr: Expr) -> SSAValue:
-        varying = {k for k in expr.dims if indices[k] in self.runs or self.values[indices[k]] in self.axes}
+        varying = self.varying(indices, expr)
         if not varying:
             values, base = self.grounded(indices, expr)
             return self.add(tile.IndexOp.make(values, base, self.number_type))
         return self._evaluate_terms(indices, expr, varying)
 
+    def varying(self, indices: Sequence[SSAValue], expr: Expr) -> set[int]:
+        """The dims of an expression that differ from lane to lane."""
+        return {k for k in expr.dims if indices[k] in self.runs or self.values[indices[k]] in self.axes}
+
     def position(self, indices: Sequence[SSAValue], expr: Expr) -> SSAValue:
         """The value of an index expression: a block of i64 where it varies, else an index."""
-        if any(indices[k] in self.runs or self.values[indices[k]] in self.axes for k in expr.dims):
+        if self.varying(indices, expr):
             return self.evaluate(indices, expr)
         values, base = self.grounded(indices, expr)
         return self.add(tile.IndexOp.make(values, base, INDEX))
@@ -324,27 +328,16 @@ class GridBuilder(BlockBuilder):
     def number(self, op: loop.IndexOp) -> SSAValue:
         """The value of an index expression; where it is a block of small ones, computed in the type of offsets."""
         indices, expr = list(op.indices), op.map.result
-        place = place_of(op)
-        extents = {k: extent for k, extent in enumerate(place.extents) if extent is not None}
-        if self.offset_type == i64 or not self.is_small(expr, extents):
+        short = self.offset_type != i64 and is_small(expr, place_of(op).domain(self.sizes))
+        if not short or not self.varying(indices, expr):
             return self.evaluate(indices, expr)
         with self.numbers_as(self.offset_type):
-            value = self.evaluate(indices, expr)
-        if value in self.axes:
-            return self.add(tile.ConvertOp.make("extsi", value, i64))
-        return self.evaluate(indices, expr)
-
-    def is_small(self, expr: Expr, extents: Mapping[int, Expr]) -> bool:
-        """Whether 32 bits hold the expression, and what it divides, with room for the lanes beyond an end."""
-        low, high = Domain(extents, dict(self.sizes.intervals)).interval(expr)
-        if low is None or high is None or max(-low, high) > MOST_SMALL:
-            return False
-        parts = [arg for monomial, _ in expr.terms for atom in monomial if atom.kind in OPERATORS for arg in atom.args]
-        return all(self.is_small(part, extents) for part in parts)
+            return self.add(tile.ConvertOp.make("extsi", self.evaluate(indices, expr), i64))
 
     def lanes_below(self, run: Run, size: Expr) -> SSAValue:
         """The lanes of a run that come before the end of its dim."""
-        with self.numbers_as(self.offset_type if self.is_small(size, {}) else i64):
+        known = Domain({}, dict(self.sizes.intervals))
+        with self.numbers_as(self.offset_type if is_small(size, known) else i64):
             limit = self.add(tile.IndexOp.make((), size, self.number_type))
             return self.compare("slt", self.numbers(run), limit)
 
@@ -394,6 +387,15 @@ class GridBuilder(BlockBuilder):
                 self.append(op)
                 results += [self.over(value, rest) for value in op.results]
         return results
+
+
+def is_small(expr: Expr, known: Domain) -> bool:
+    """Whether 32 bits hold an expression, and what it divides, with room for the lanes beyond an end."""
+    low, high = known.interval(expr)
+    if low is None or high is None or max(-low, high) > MOST_SMALL:
+        return False
+    parts = [arg for monomial, _ in expr.terms for atom in monomial if atom.kind in OPERATORS for arg in atom.args]
+    return all(is_small(part, known) for part in parts)
 
 
 def known_number(value: SSAValue) -> int | None:

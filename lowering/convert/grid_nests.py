@@ -126,7 +126,10 @@ class GridNests:
         return found
 
     def without_short_loops(self, nest: loop.NestOp, walks: list[Walk]) -> list[Walk]:
-        """Writes out short loops around little: then what indices give is known, in windows a place and its guard."""
+        """Writes out short loops around little: then what indices give is known, in windows a place and its guard.
+        Nests inside of others stay loops, or each would repeat those in it."""
+        if not is_leaf(nest):
+            return walks
         steps = prod(walk.size.constant if walk.size.is_constant else MOST_WRITTEN_OUT for walk in walks)
         if steps * len(all_ops(nest.block)) > MOST_WRITTEN_OUT:
             return walks

@@ -673,3 +673,27 @@ func.func @main(%x: tensor<4096x1039xf32>) -> tensor<4096x1024xf32> {
   func.return %y : tensor<4096x1024xf32>
 }
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 52428800>} {
+// Nor is a loop around loops written out, which would repeat those.
+// CHECK-LABEL: tile.kernel @nested
+// CHECK: tile.for {{.*}} to [3]
+// CHECK-NOT: tile.for
+func.func @main(%x: tensor<4096x1039xf32>) -> tensor<4096x1024xf32> {
+  %y = loop.kernel "nested" outs(%o : memref<4096x1024xf32>) -> tensor<4096x1024xf32> {
+    loop.parallel (%i, %j) to (4096, 1024) {
+      %s = loop.reduce (%k) to (3) [add] -> f32 {
+        %m = loop.reduce (%l) to (4) [max] -> f32 {
+          %v = loop.read %x[%i, %j + %k + %l * 2] : tensor<4096x1039xf32>
+          loop.yield %v : f32
+        }
+        loop.yield %m : f32
+      }
+      loop.write %s, %o[%i, %j] : memref<4096x1024xf32>
+    }
+  }
+  func.return %y : tensor<4096x1024xf32>
+}
+}
