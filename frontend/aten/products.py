@@ -8,6 +8,7 @@ import torch
 
 from ...ir import graph
 from ...ir.dtypes import BOOL, compute_type
+from ...ir.expr import ONE
 from ...ir.graph.contractions import ProductOp
 from ..builder import Declined, GraphBuilder, Value
 from .registry import imports
@@ -24,9 +25,23 @@ def mm(builder: GraphBuilder, self: Value, mat2: Value) -> Value:
     return _product(graph.MatmulOp, self, mat2)
 
 
+SMALL_MATRIX = 4096
+"""Elements of a matrix up to which its product with a vector is a sum, which fuses with what is around it: a library
+takes longer to be called."""
+
+
 @imports("aten.bmm")
 def bmm(builder: GraphBuilder, self: Value, mat2: Value) -> Value:
+    if self.element == mat2.element != BOOL and _are_small_by_vectors(self, mat2):
+        return (self * mat2.transpose()).sum([2], keep=True)
     return _product(graph.BatchMatmulOp, self, mat2)
+
+
+def _are_small_by_vectors(lhs: Value, rhs: Value) -> bool:
+    """Whether each product of a batch is a sum; those of bf16 are the matrix units'."""
+    _, rows, depth = lhs.sizes
+    size, wide = rows * depth, compute_type(lhs.element) == lhs.element
+    return wide and rhs.sizes[2] == ONE and size.is_constant and size.constant <= SMALL_MATRIX
 
 
 def _biased(op: type[ProductOp], bias: Value, lhs: Value, rhs: Value, beta: Any, alpha: Any) -> Value:
