@@ -25,6 +25,7 @@ from ...ir.shapes import SYMBOLS, SymbolRange
 from ...ir.tile.ops import DESCRIPTORS, INDEX_BITS, REGISTERS, STAGES, WARPS, BlockAccessOp
 from ...ir.tt.ops import DIVISIBILITY, ERROR_SHIFT, ERRORS, GRID, UNALIGNED, element_of, pointer_type, shape_of
 from ..analysis.atomics import atomic_kind
+from ..analysis.sizes import element_bytes
 from .tt_arith import ARITHMETIC, compare, unsupported
 from .tt_builder import argument_type
 from .tt_products import (
@@ -194,10 +195,6 @@ def loaded_bytes(op: tile.ForOp) -> int:
     """What the loads of one iteration take in shared memory, where they wait if they come ahead of time."""
     loads = [inner.result.type for inner in op.block.ops if isinstance(inner, tile.LoadOp)]
     return sum(prod(tile.ops.shape_of(type_)) * element_bytes(tile.ops.element_of(type_)) for type_ in loads)
-
-
-def element_bytes(element: Attribute) -> int:
-    return max(int(element.bitwidth) // 8, 1)  # type: ignore[attr-defined]
 
 
 def _emit_yield(b: KernelBuilder, op: tile.YieldOp) -> None:

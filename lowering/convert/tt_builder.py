@@ -209,7 +209,11 @@ class TritonBuilder:
         else:
             value = self.add(tt.LoadOp.make(pointer, mask, self.constant(0, type_)))
             value = value if rest is None else self.add(tt.SelectOp.make(mask, value, rest))
-        return self.add(tt.CmpIOp.make("ne", value, self.constant(0, type_))) if element == i1 else value
+        return self.from_memory(value, element)
+
+    def from_memory(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """A stored value as one of its element type."""
+        return self.add(tt.CmpIOp.make("ne", value, self.constant(0, value.type))) if element == i1 else value
 
     def in_memory(self, value: SSAValue) -> SSAValue:
         """A value as it is stored."""

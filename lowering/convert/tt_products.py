@@ -15,6 +15,7 @@ from ...ir import tile, tt
 from ...ir.dtypes import FLOAT32
 from ...ir.expr import ONE, ZERO, Expr, linearize
 from ...ir.tile.ops import element_of, shape_of
+from ..analysis.sizes import element_bytes
 from .tt_builder import TritonBuilder
 
 DESCRIPTOR_BYTES = 16
@@ -46,7 +47,7 @@ def block_of(op: tile.BoxOp) -> SSAValue:
 def is_describable(op: tile.BoxOp) -> bool:
     """Whether the copy engine can move the box, given an aligned buffer."""
     block = block_of(op).type
-    width = element_of(block).bitwidth // 8  # type: ignore[attr-defined]
+    width = element_bytes(element_of(block))
     *outer, last = op.array_strides
     steps = [*outer, op.array_start]
     return (
@@ -96,11 +97,11 @@ def _emit_load(b: ProductBuilder, op: tile.LoadBoxOp) -> None:
     places = [b.cast_integer(place, i32) for place in _places(b, op)]
     loaded = tt.DescriptorLoadOp.make(describe(b, op), places)
     b.append(loaded)
-    b.values[op.result] = reshaped(b, loaded.result, shape)
+    b.values[op.result] = b.from_memory(reshaped(b, loaded.result, shape), element_of(op.result.type))
 
 
 def _emit_store(b: ProductBuilder, op: tile.StoreBoxOp) -> None:
-    value = b.values[op.value]
+    value = b.in_memory(b.values[op.value])
     if not described(b, op):
         pointers, mask = addressed(b, op)
         b.append(tt.StoreOp.make(pointers, value, mask))

@@ -12,7 +12,7 @@ from math import e, log2
 from typing import Any
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import AnyFloat, f32
 from xdsl.ir import Operation, SSAValue
 
 from ...ir import tile, tt
@@ -105,9 +105,18 @@ SUMS: dict[type[Operation], Callable[[ProductBuilder, SSAValue, float], SSAValue
 
 
 def rounds_results(kernel: tile.KernelOp) -> bool:
-    """Whether a kernel stores narrow numbers only."""
-    stored = [op.value.type for op in kernel.walk() if isinstance(op, tile.StoreOp | tile.StoreBoxOp | tile.ScatterOp)]
-    return all(element_of(type_).bitwidth <= NARROW_BITS for type_ in stored)  # type: ignore[attr-defined]
+    """Whether a kernel stores narrow floats only, and masks that such have decided."""
+    stores = (op for op in kernel.walk() if isinstance(op, tile.StoreOp | tile.StoreBoxOp | tile.ScatterOp))
+    return all(_is_rounded(op.value) for op in stores)
+
+
+def _is_rounded(value: SSAValue) -> bool:
+    element, owner = element_of(value.type), value.owner
+    if isinstance(owner, tile.CompareOp):
+        return all(number_of(value) is not None or _is_rounded(value) for value in owner.operands)
+    if isinstance(owner, arith.ExtFOp):
+        return _is_rounded(owner.input)
+    return isinstance(element, AnyFloat) and element.bitwidth <= NARROW_BITS
 
 
 SIGMOIDS: dict[type[Operation], Any] = {

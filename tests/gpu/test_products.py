@@ -82,6 +82,21 @@ def test_layouts_of_factors(name: str, gpu: torch.device) -> None:
     check(LAYOUTS[name], randn(*left), randn(*right))
 
 
+@pytest.mark.parametrize("rows", [1000, 16384])
+def test_masks(rows: int, gpu: torch.device) -> None:
+    """One is read before what follows a product, one is written with it."""
+    x, y, mask = randn(rows, 256), randn(256, 512), randn(rows, 512) > 0
+
+    def function(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        product = x @ y
+        return product.masked_fill(mask, 0), product, product <= 0
+
+    compiled = torch.compile(function, backend="stepwell")
+    compare(lambda *inputs: compiled(*inputs)[0], lambda *inputs: function(*inputs)[0], x, y)
+    _, product, negative = compiled(x, y)
+    assert torch.equal(negative, product <= 0)
+
+
 def test_batches(gpu: torch.device) -> None:
     check(lambda x, y: torch.bmm(x, y) * 2, randn(6, 200, 136), randn(6, 136, 264))
 

@@ -101,6 +101,31 @@ func.func @main(%x: {x}, %y: {y}, %b: tensor<72xf32>) -> tensor<40x72xf32> {{
     torch.testing.assert_close(to_tensor(found).double(), exact, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_masks_that_follow_a_product(schedule: ProductSchedule) -> None:
+    """One is read, one is written: bytes in memory, bits in registers."""
+    x, y, out = matrix(40, 24, "rows"), matrix(24, 72, "rows"), "tensor<40x72xbf16>"
+    module = lowered(
+        f"""
+func.func @main(%x: {x}, %y: {y}, %c: tensor<40x72xi1>) -> ({out}, tensor<40x72xi1>) {{
+  %m = graph.matmul %x, %y : ({x}, {y}) -> {out}
+  %z = graph.full bf16<0.0> : {out}
+  %s = graph.select %c, %m, %z : (tensor<40x72xi1>, {out}, {out}) -> {out}
+  %p = graph.compare %m, %z is le : ({out}, {out}) -> tensor<40x72xi1>
+  func.return %s, %p : {out}, tensor<40x72xi1>
+}}
+""",
+        ProductAttr(schedule),
+    )
+    module.verify()
+    left, right, _ = inputs()
+    mask = torch.randn(40, 72, generator=torch.Generator().manual_seed(1)) > 0
+    found, negative = (to_tensor(one) for one in run(module, left, right, mask, extern=eager_extern))
+    product = (left.float() @ right.float()).bfloat16()
+    torch.testing.assert_close(found, product.where(mask, 0), rtol=2**-7, atol=1e-3)
+    assert torch.equal(negative, product <= 0)
+
+
 def test_the_function_for_unaligned_addresses_computes_the_same() -> None:
     module = lowered(program("rows", "columns"), ProductAttr(SCHEDULES[1]))
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, tt.FuncOp)}
@@ -127,10 +152,7 @@ HALVED = {
 }
 
 
-@pytest.mark.parametrize("when", HALVED)
-def test_gelu_behind_a_product_is_as_exact_as_its_rounding(when: str) -> None:
-    """Of numbers between -8 and 8, times 1."""
-    text = """
+GELU = """
 func.func @main(%x: tensor<128x16xbf16>, %y: tensor<16x16xbf16>) -> tensor<128x16xbf16> {
   %z = loop.kernel "gelu" outs(%o : memref<128x16xbf16>) -> tensor<128x16xbf16> attributes {stepwell.product = #stepwell.product<64, 16, 16, warps = 4, stages = 2>} {
     loop.parallel (%i, %j) to (128, 16) {
@@ -156,7 +178,12 @@ func.func @main(%x: tensor<128x16xbf16>, %y: tensor<16x16xbf16>) -> tensor<128x1
   func.return %z : tensor<128x16xbf16>
 }
 """  # noqa: E501
-    module = Parser(context(), text.replace("HALVED", HALVED[when])).parse_module()
+
+
+@pytest.mark.parametrize("when", HALVED)
+def test_gelu_behind_a_product_is_as_exact_as_its_rounding(when: str) -> None:
+    """Of numbers between -8 and 8, times 1."""
+    module = Parser(context(), GELU.replace("HALVED", HALVED[when])).parse_module()
     lower(module, *TO_TRITON)
     assert not any(isinstance(op, tt.ExternElementwiseOp) for op in module.walk())
     x = torch.linspace(-8, 8, 2048).bfloat16().view(128, 16)
@@ -165,3 +192,23 @@ func.func @main(%x: tensor<128x16xbf16>, %y: tensor<16x16xbf16>) -> tensor<128x1
     error, eager = (value.double().sub(exact).abs() for value in (to_tensor(found), torch.nn.functional.gelu(x)))
     assert (error <= eager + 0.01 * exact.abs() + 1e-9).all()
     assert error.norm() <= 1.01 * eager.norm()
+
+
+@pytest.mark.parametrize(("compared", "exact"), [("%g", True), ("%n", False)], ids=["f32", "rounded"])
+def test_a_mask_is_decided_by_the_exact_function_unless_it_is_rounded(compared: str, exact: bool) -> None:
+    stored = f"""
+      %n = arith.extf %r : bf16 to f32
+      %m = arith.cmpf olt, {compared}, %half : f32
+      loop.write %m, %mask[%i, %j] : memref<128x16xi1>"""
+    text = GELU.replace("HALVED", HALVED["in the sum"])
+    for old, new in (
+        ("%z = loop", "%z, %masked = loop"),
+        ("outs(%o : memref<128x16xbf16>)", "outs(%o : memref<128x16xbf16>, %mask : memref<128x16xi1>)"),
+        ("-> tensor<128x16xbf16> attributes", "-> tensor<128x16xbf16>, tensor<128x16xi1> attributes"),
+        ("%o[%i, %j] : memref<128x16xbf16>", f"%o[%i, %j] : memref<128x16xbf16>{stored}"),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    module = Parser(context(), text).parse_module()
+    lower(module, *TO_TRITON)
+    assert any(isinstance(op, tt.ExternElementwiseOp) for op in module.walk()) == exact
