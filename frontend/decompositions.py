@@ -15,6 +15,7 @@ from torch import Tensor
 from torch._decomp import get_decompositions
 from torch._ops import OpOverload
 from torch._prims_common import suggest_memory_format
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from .aten import TABLE
 from .import_fx import is_empty
@@ -69,7 +70,8 @@ def decomposition_table(fallback_random: bool = False) -> dict[Any, Callable[...
     dropped = {target: _of_probabilities(rule) for target, rule in taken.items() if target in _DROPOUTS}
     alike = {target: _of_one_type(taken[target]) for target in _HUBER}
     plain = {target: _of_plain_layouts(taken[target]) for target in _LAYING_OUT}
-    return taken | padded | spaced | dropped | alike | plain | {torch.ops.aten._unique.default: _unique}
+    own = {torch.ops.aten._unique.default: _unique, torch.ops.aten.threshold_backward.default: _masked_gradient}
+    return taken | padded | spaced | dropped | alike | plain | own
 
 
 def _is_taken_apart(target: Any) -> bool:
@@ -93,6 +95,16 @@ def _of_elements(rule: Decomposition) -> Decomposition:
 def _unique(self: Tensor, sorted: bool = True, return_inverse: bool = False) -> Any:
     """By the operator whose fake knows that its size depends on data; that of `_unique` gives some size."""
     return torch.ops.aten._unique2(self, sorted, return_inverse)[:2]
+
+
+def _masked_gradient(grad_output: Tensor, self: Tensor, threshold: Any) -> Any:
+    """By a mask, of which the forward then saves a byte an element, and not its result. The operator stays whole where
+    eager refuses, and where layouts or types differ: the result would be laid out like the mask."""
+    strides = zip(grad_output.stride(), self.stride(), strict=True)
+    alike = grad_output.dtype == self.dtype and all(statically_known_true(one == other) for one, other in strides)
+    if not alike or is_empty(self) or self.dtype == torch.bool or self.is_complex():
+        return NotImplemented
+    return torch.where(self <= threshold, 0, grad_output)
 
 
 _LINSPACES = [getattr(torch.ops.aten.linspace, name) for name in torch.ops.aten.linspace.overloads()]

@@ -182,3 +182,27 @@ def test_a_loss_saves_logits_on_a_gpu(device: str, monkeypatch: pytest.MonkeyPat
     torch.testing.assert_close(found, expected)
     again = "graph.max" in {f"graph.{name}" for name in recorder.names(GraphRole.BACKWARD)}
     assert again == (device == "cuda")
+
+
+def test_a_relu_saves_a_mask() -> None:
+    """A byte an element, and not what it gave."""
+    recorder = Recorder()
+    x = torch.randn(4, 6, requires_grad=True)
+
+    def function(x: Tensor) -> Tensor:
+        return torch.relu(x * 2)
+
+    fast = torch.compile(function, backend=recorder.backend)
+    torch.testing.assert_close(step(fast, [x], x), step(function, [x], x))
+    (backward,) = (graph for role, graph in recorder.graphs if role is GraphRole.BACKWARD)
+    elements = [str(argument.type) for argument in backward.function.body.block.args]
+    assert "tensor<4x6xi1>" in elements
+
+
+@pytest.mark.parametrize("grad", [torch.randn(4, 6).t().contiguous().t(), torch.randn(4, 6).double()])
+def test_a_mask_needs_one_layout_and_type(grad: Tensor) -> None:
+    x = torch.randn(4, 6)
+    expected = torch.ops.aten.threshold_backward(grad, x, 0)
+    found = torch.compile(torch.ops.aten.threshold_backward, backend=Recorder().backend)(grad, x, 0)
+    assert (found.dtype, found.stride()) == (expected.dtype, expected.stride())
+    assert torch.equal(found, expected)
