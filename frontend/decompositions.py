@@ -98,11 +98,11 @@ def _unique(self: Tensor, sorted: bool = True, return_inverse: bool = False) -> 
 
 
 def _masked_gradient(grad_output: Tensor, self: Tensor, threshold: Any) -> Any:
-    """By a mask, of which the forward then saves a byte an element, and not its result. The operator stays whole where
-    eager refuses, and where layouts or types differ: the result would be laid out like the mask."""
+    """A relu's by a mask, of which the forward then saves a byte an element, and not its result. The operator stays
+    whole where eager refuses, and where layouts or types differ: the result would be laid out like the mask."""
     strides = zip(grad_output.stride(), self.stride(), strict=True)
     alike = grad_output.dtype == self.dtype and all(statically_known_true(one == other) for one, other in strides)
-    if not alike or is_empty(self) or self.dtype == torch.bool or self.is_complex():
+    if threshold != 0 or not alike or is_empty(self) or self.dtype == torch.bool or self.is_complex():
         return NotImplemented
     return torch.where(self <= threshold, 0, grad_output)
 

@@ -156,23 +156,29 @@ def leaky_relu_backward(
     return where(x > 0, grad, grad * negative_slope)
 
 
+def _compared(builder: GraphBuilder, value: Value) -> Value:
+    """A value in the type in which eager compares it with a number: on a GPU in its own, to which that is rounded."""
+    return value.up() if builder.is_on_cpu else value
+
+
 @imports("aten.threshold_backward")
 def threshold_backward(builder: GraphBuilder, grad_output: Value, self: Value, threshold: Operand) -> Value:
     """NaN passes the gradient, as it does in eager."""
     grad, x = grad_output.to(builder.element), self.to(builder.element)
-    return where(x <= threshold, 0, grad)
+    return where(_compared(builder, x) <= threshold, 0, grad)
 
 
 @imports("aten.threshold")
 def threshold(builder: GraphBuilder, self: Value, threshold: Operand, value: Operand) -> Value:
-    return where(self <= threshold, value, self)
+    return where(_compared(builder, self) <= threshold, value, self)
 
 
 @imports("aten.hardtanh_backward")
 def hardtanh_backward(
     builder: GraphBuilder, grad_output: Value, self: Value, min_val: Operand, max_val: Operand
 ) -> Value:
-    return where((self <= min_val) | (self >= max_val), 0, grad_output)
+    x = self.up()
+    return where((x <= min_val) | (x >= max_val), 0, grad_output)
 
 
 @imports("aten.hardsigmoid")

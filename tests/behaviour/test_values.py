@@ -163,6 +163,39 @@ def test_equal_tensors_seen_through_views_are_two() -> None:
     check(function, lambda: [torch.randn(4, 2)])
 
 
+# -- numbers that a narrow type does not hold ----------------------------------------------------------
+
+LIMITED: dict[str, Callable[[Tensor, float], Tensor]] = {
+    "threshold": lambda x, limit: functional.threshold(x, limit, 5.0),
+    "hardshrink": functional.hardshrink,
+    "hardtanh": lambda x, limit: functional.hardtanh(x, -limit, limit),
+    "clamp": lambda x, limit: x.clamp(-limit, limit),
+    "where": lambda x, limit: torch.where(x <= limit, x, 0),
+    "elu": functional.elu,
+    "leaky relu": functional.leaky_relu,
+    "huber loss": lambda x, limit: functional.huber_loss(x, torch.zeros_like(x), delta=limit),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("name", LIMITED)
+def test_limits_that_are_rounded(name: str, dtype: torch.dtype) -> None:
+    """Eager compares bf16 with a number of f32, in some functions: the nearest number of bf16 may be above 0.1."""
+    function, step = LIMITED[name], torch.finfo(dtype).eps
+    for limit in (0.1, 0.3, 0.7):
+        near = torch.tensor([limit, -limit]).to(dtype).double()
+        x = torch.cat([near, near * (1 + step), near * (1 - step), 0 * near]).to(dtype).repeat(5)
+        results = []
+        for one in (function, compiled(function)):
+            operand = x.clone().requires_grad_()
+            result = one(operand, limit)
+            result.sum().backward()
+            results.append((result.detach(), operand.grad))
+        (expected, gradient), (found, found_gradient) = results
+        torch.testing.assert_close(found, expected, rtol=step, atol=0)
+        torch.testing.assert_close(found_gradient, gradient, rtol=step, atol=0)
+
+
 # -- what eager refuses ------------------------------------------------------------------------------
 
 OUTSIDE = torch.tensor([7])
