@@ -113,7 +113,7 @@ def rounds_results(kernel: tile.KernelOp) -> bool:
 def _is_rounded(value: SSAValue) -> bool:
     element, owner = element_of(value.type), value.owner
     if isinstance(owner, tile.CompareOp):
-        return all(number_of(value) is not None or _is_rounded(value) for value in owner.operands)
+        return all(number_of(operand) is not None or _is_rounded(operand) for operand in owner.operands)
     if isinstance(owner, arith.ExtFOp):
         return _is_rounded(owner.input)
     return isinstance(element, AnyFloat) and element.bitwidth <= NARROW_BITS
