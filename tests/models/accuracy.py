@@ -12,6 +12,9 @@ from statistics import median
 from typing import Any
 
 import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
 
 Inputs = Mapping[str, Any]
 Results = dict[str, torch.Tensor]
@@ -51,13 +54,37 @@ def _tensors(name: str, value: Any) -> Results:
     return found
 
 
-def to_double(value: Any) -> Any:
+def _to_double(value: Any) -> Any:
     """Inputs with their floats in float64."""
     if isinstance(value, torch.Tensor):
         return value.double() if value.is_floating_point() else value
     if isinstance(value, Mapping):
-        return {key: to_double(item) for key, item in value.items()}
+        return {key: _to_double(item) for key, item in value.items()}
     return value
+
+
+class _FloatsAreDoubles(TorchFunctionMode):
+    """Whoever asks for float32 is given float64."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.float:
+            func = torch.Tensor.double
+        args, kwargs = tree_map(lambda value: torch.float64 if value is torch.float32 else value, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+def in_double(module: nn.Module) -> Callable[..., Any]:
+    """The module, which is in float64, by inputs of any type.
+
+    It is so throughout: many models cast to float32 for a norm, a softmax or a scan. A truth that is rounded to float32
+    halfway is no more exact than what is judged by it.
+    """
+
+    def run(**inputs: Any) -> Any:
+        with _FloatsAreDoubles():
+            return module(**_to_double(inputs))
+
+    return run
 
 
 Statistic = Callable[[torch.Tensor], torch.Tensor]

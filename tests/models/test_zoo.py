@@ -27,8 +27,8 @@ from stepwell.tests.models.accuracy import (
     Results,
     Statistic,
     assert_as_accurate_as_eager,
+    in_double,
     outputs_of,
-    to_double,
 )
 from stepwell.tests.models.cases import cases
 from stepwell.tests.models.externs import ExternRecorder
@@ -172,7 +172,8 @@ def train(
     """Steps of Adam, each on a batch of its own, from where eager's last step has led: what the compiled module, eager
     and float64 give after the warm-up."""
     module.train()
-    exact, copied = Training(copy.deepcopy(module).double()), copy.deepcopy(module)
+    double, copied = copy.deepcopy(module).double(), copy.deepcopy(module)
+    exact = Training(double, in_double(double))
     other = Training(copied, compiled(copied), autocast=autocast)
     eager = Training(module, autocast=autocast)
     steps = []
@@ -182,7 +183,7 @@ def train(
             continue
         other.follow(eager)
         exact.follow(eager)
-        steps.append((other.step(inputs, seed), eager.step(inputs, seed), exact.step(to_double(inputs), seed)))
+        steps.append((other.step(inputs, seed), eager.step(inputs, seed), exact.step(inputs, seed)))
     return steps
 
 
@@ -192,10 +193,10 @@ def train(
 @cases(ZOO, "bert", "convnext", "lstm", "gnn")
 def test_inference(name: str, recorder: ExternRecorder) -> None:
     module = built(name).eval()
-    compiled, double = _compiled(module, recorder), copy.deepcopy(module).double()
+    compiled, double = _compiled(module, recorder), in_double(copy.deepcopy(module).double())
     batches = list(batches_of(name))
     found, expected = ([_infer(model, inputs) for inputs in batches] for model in (compiled, module))
-    assert_as_accurate_as_eager(found, expected, [_infer(double, to_double(inputs)) for inputs in batches])
+    assert_as_accurate_as_eager(found, expected, [_infer(double, inputs) for inputs in batches])
 
 
 @cases(ZOO, "llama", "t5", "swin", "cnn", "moe")
@@ -207,11 +208,11 @@ def test_steps_of_adam(name: str, recorder: ExternRecorder) -> None:
 def test_dynamic_batch(name: str, recorder: ExternRecorder) -> None:
     module, _ = build(name)
     module.eval()
-    compiled, double = _compiled(module, recorder), copy.deepcopy(module).double()
+    compiled, double = _compiled(module, recorder), in_double(copy.deepcopy(module).double())
     runs, graphs = [], []
     for batch in (2, 3, 5, 8):
         inputs = build(name, batch)[1]
-        runs.append((_infer(compiled, inputs), _infer(module, inputs), _infer(double, to_double(inputs))))
+        runs.append((_infer(compiled, inputs), _infer(module, inputs), _infer(double, inputs)))
         graphs.append(recorder.graphs)
     assert_as_accurate_as_eager(*zip(*runs, strict=True))
     assert graphs[-1] == graphs[1]
