@@ -54,7 +54,7 @@ def _emit_quotient(b: TritonBuilder, op: arith.DivfOp) -> None:
     elif isinstance(divisor, tile.BroadcastOp) and is_rounded(op):
         b.values[op.result] = quotient_of_row(b, b.values[op.lhs], divisor)
     elif is_above_one(op.rhs):
-        b.values[op.result] = b.op(arith.MulfOp, b.values[op.lhs], reciprocal(b, b.values[op.rhs]))
+        b.values[op.result] = quotient(b, b.values[op.lhs], b.values[op.rhs])
     else:
         ARITHMETIC[type(op)](b, op)
 
@@ -82,18 +82,39 @@ def quotient_of_row(b: TritonBuilder, x: SSAValue, divisor: tile.BroadcastOp) ->
 
 
 def reciprocal(b: TritonBuilder, x: SSAValue) -> SSAValue:
-    """1/x for x from 1 on, which may be infinite: an approximation, and a step of Newton's.
-
-    The exact division branches for the sake of other numbers, and takes registers that rows are held in. A product with
-    this is right to a unit in the last place, less than the exponential is off by. The greatest numbers have
-    reciprocals that are not normal, those of 2⁻³² x are. The step must not multiply an infinity by 0.
-    """
-    scale = b.constant(2.0**-32, x.type)
+    """1/x for x from 1 on, which may be infinite: an approximation, and a step of Newton's, which must not multiply an
+    infinity by 0."""
+    near, scale = near_reciprocal(b, x)
     scaled = b.op(arith.MulfOp, x, scale)
-    near = b.add(tt.InlineAsmOp.make(RECIPROCAL, scaled))
-    minus = b.op(arith.MaxnumfOp, b.op(arith.MulfOp, scaled, b.constant(-1.0, x.type)), b.constant(-GREATEST, x.type))
-    left = b.op(math.FmaOp, minus, near, b.constant(1.0, x.type))
+    left = b.op(math.FmaOp, negated(b, scaled), near, b.constant(1.0, x.type))
     return b.op(arith.MulfOp, b.op(math.FmaOp, near, left, near), scale)
+
+
+def quotient(b: TritonBuilder, x: SSAValue, d: SSAValue) -> SSAValue:
+    """x / d for d from 1 on, which may be infinite: by an approximation, and what that leaves of x, which is right to
+    half a unit in the last place or a trace more. Of an infinity nothing is left; what is said to be is one, too.
+
+    The exact division branches for the sake of other numbers, and takes registers that rows are held in.
+    """
+    near, scale = near_reciprocal(b, d)
+    over = b.op(arith.MulfOp, near, scale)
+    first = b.op(arith.MulfOp, x, over)
+    finite = b.op(arith.MaxnumfOp, first, b.constant(-GREATEST, x.type))
+    finite = b.op(arith.MinnumfOp, finite, b.constant(GREATEST, x.type))
+    left = b.op(math.FmaOp, negated(b, d), finite, x)
+    return b.op(math.FmaOp, left, over, first)
+
+
+def near_reciprocal(b: TritonBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """(r, s), of which the product is within two units of 1/x for x from 1 on: the greatest numbers have reciprocals
+    that are not normal, which the approximation makes 0."""
+    scale = b.constant(2.0**-32, x.type)
+    return b.add(tt.InlineAsmOp.make(RECIPROCAL, b.op(arith.MulfOp, x, scale))), scale
+
+
+def negated(b: TritonBuilder, x: SSAValue) -> SSAValue:
+    """-x, the greatest number in place of infinity."""
+    return b.op(arith.MaxnumfOp, b.op(arith.MulfOp, x, b.constant(-1.0, x.type)), b.constant(-GREATEST, x.type))
 
 
 QUOTIENTS: dict[type[Operation], Callable[[Any, Any], None]] = {arith.DivfOp: _emit_quotient}

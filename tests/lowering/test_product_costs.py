@@ -20,6 +20,7 @@ from stepwell.lowering.schedule.product_costs import (
     ProductSize,
     candidates,
     is_ours,
+    wide_candidates,
 )
 
 
@@ -50,6 +51,13 @@ def test_where_no_schedule_fits_there_is_the_smallest() -> None:
     small = replace(H100, l1_bytes=1024)
     (only,) = candidates(ROUNDING, small)
     assert all(only.needed_bytes(ROUNDING.bytes) <= other.needed_bytes(ROUNDING.bytes) for other in EFFICIENCY)
+
+
+@pytest.mark.parametrize(("depth", "step"), [(16, 16), (64, 16), (255, 16), (256, 32), (4096, 32)])
+def test_a_sum_of_wide_products_consists_of_several_chains(depth: int, step: int) -> None:
+    offered = wide_candidates(depth)
+    assert {schedule.depth for schedule in offered} == {step}
+    assert {schedule.rows for schedule in offered} == {16, 32}
 
 
 @pytest.mark.parametrize(

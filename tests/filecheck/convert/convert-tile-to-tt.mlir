@@ -73,12 +73,16 @@ tile.kernel @half_of_one_more_than_tanh(%x : memref<?xf32>, %o : memref<?xf32>) 
 
 // -----
 
-// A quotient of one more than an exponential is a product with such a reciprocal.
+// A quotient by one more than an exponential is such a product, and what that leaves of the dividend.
 // CHECK-LABEL: sym_name = "silu"
 // CHECK-NOT: precise_divf
 // CHECK: [[BELOW:%.*]] = arith.addf
 // CHECK: [[SCALED:%.*]] = arith.mulf [[BELOW]], %{{.*}}
-// CHECK: "tt.elementwise_inline_asm"([[SCALED]]) <{asm_string = "rcp.approx.ftz.f32 $0, $1;"
+// CHECK: [[NEAR:%.*]] = "tt.elementwise_inline_asm"([[SCALED]]) <{asm_string = "rcp.approx.ftz.f32 $0, $1;"
+// CHECK: [[OVER:%.*]] = arith.mulf [[NEAR]], %{{.*}}
+// CHECK: [[FIRST:%.*]] = arith.mulf [[V:%.*]], [[OVER]]
+// CHECK: [[LEFT:%.*]] = math.fma %{{.*}}, %{{.*}}, [[V]]
+// CHECK: math.fma [[LEFT]], [[OVER]], [[FIRST]]
 // CHECK-NOT: precise_divf
 tile.kernel @silu(%x : memref<?xf32>, %o : memref<?xf32>) grid (1) {
   %one = arith.constant 1.0 : f32
