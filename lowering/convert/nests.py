@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from xdsl.dialects import arith
@@ -16,7 +17,8 @@ from ...ir.expr import ONE, ZERO, Expr, contiguous_strides, dim, linearize, mini
 from ...ir.tile.ops import INDEX, element_of
 from ..analysis.accesses import is_leaf
 from ..analysis.sizes import element_bytes
-from ..schedule.choose import leaf_lane
+from ..loop.hoist_invariants import is_pure
+from ..schedule.choose import own_lane
 from ..schedule.model import KernelModel, local_strides
 from ..schedule.prefetch import Stream
 from .block_builder import BlockBuilder, Buffer, Lane, new_index
@@ -84,8 +86,8 @@ class NestEmitter:
             elif not isinstance(op, loop.YieldOp):
                 self.builder.emit(op)
 
-    def body(self, block: Block) -> None:
-        self.ops(list(block.ops))
+    def body(self, block: Block, done: Collection[Operation] = ()) -> None:
+        self.ops([op for op in block.ops if op not in done])
         for stream in self.streams.get(block, ()):
             self.builder.prefetch(stream)
 
@@ -122,7 +124,7 @@ class NestEmitter:
         return [self.builder.values.get(index, index) for index in indices]
 
     def spans(self, nest: loop.NestOp) -> list[Span]:
-        """The loops of a nest: an innermost one runs along lanes unless an outer index already does."""
+        """The loops of a nest, one of which may run along lanes unless an outer index already does."""
         lane = self.lane_position(nest)
         return [
             Span.whole(index, size, self.width(nest, position) if position == lane else 1)
@@ -130,19 +132,47 @@ class NestEmitter:
         ]
 
     def lane_position(self, nest: loop.NestOp) -> int | None:
-        if self.builder.lane is not None or not is_leaf(nest) or isinstance(nest, loop.ForOp):
-            return None
-        position = leaf_lane(nest, self.model)
-        return None if nest.sizes[position] == ONE else position
+        position = None if self.builder.lane is not None else own_lane(nest, self.model)
+        return None if position is None or nest.sizes[position] == ONE else position
 
     # -- nests -----------------------------------------------------------------------------------
 
     def parallel(self, op: loop.ParallelOp) -> None:
-        def body(_: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            self.body(op.block)
+        spans = self.spans(op)
+        early = self.early_ops(op, spans)
+
+        def body(_: Sequence[SSAValue], depth: int = 0) -> Sequence[SSAValue]:
+            self.ops([inner for inner, known in early.items() if known == depth])
+            if depth < len(spans):
+                return self.loops(spans[depth : depth + 1], (), partial(body, depth=depth + 1))
+            self.body(op.block, early)
             return ()
 
-        self.loops(self.spans(op), (), body)
+        body(())
+
+    def early_ops(self, op: loop.ParallelOp, spans: Sequence[Span]) -> dict[Operation, int]:
+        """What a nest computes outside of its inner loops, by how many of them are outside of it: where lanes run along
+        an outer one, so that it is whole blocks."""
+        lane = next((k for k, span in enumerate(spans) if span.width > 1), len(spans))
+        if lane >= len(spans) - 1 or not is_leaf(op) or not all(map(self.model.sizes.is_positive, op.sizes)):
+            return {}
+        written = {inner.target for inner in op.block.ops if isinstance(inner, loop.WriteOp)}
+        found: dict[Operation, int] = {}
+        for inner in op.block.ops:
+            depth = max((self._depth(operand, op, found) for operand in inner.operands), default=0)
+            kind: type[Operation] = type(inner)
+            computes = inner.source not in written if isinstance(inner, loop.ReadOp) else is_pure(kind)
+            if depth < len(spans) and computes and not isinstance(inner, loop.YieldOp):
+                found[inner] = depth
+        return found
+
+    @staticmethod
+    def _depth(value: SSAValue, op: loop.ParallelOp, found: Mapping[Operation, int]) -> int:
+        """How many loops of a nest are outside of what a value is known in."""
+        if value.owner is op.block:
+            return list(op.indices).index(value) + 1
+        inside = isinstance(value.owner, Operation) and value.owner.parent is op.block
+        return found.get(value.owner, op.rank) if inside else 0  # type: ignore[arg-type]
 
     def sequential(self, op: loop.ForOp) -> None:
         def body(carried: Sequence[SSAValue]) -> Sequence[SSAValue]:

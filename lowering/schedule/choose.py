@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from ...ir import loop
 from ...ir.expr import ONE, ZERO, Expr
-from ..analysis.accesses import is_leaf
+from ..analysis.accesses import enclosing_nests, is_leaf
 from ..analysis.sizes import BYTE, Sizes
 from .model import Access, KernelModel
 
@@ -93,15 +93,54 @@ def block_width(size: Expr, sizes: Sizes, *, lanes: int, registers: int) -> int:
 
 def leaf_lane(nest: loop.NestOp, model: KernelModel) -> int:
     """The dimension of an innermost nest whose lanes make its accesses cheapest; the last at a tie."""
-    inside = [access for access in model.accesses if access.op.parent is nest.block]
+    inside = [(access, _share(access, nest, model)) for access in model.accesses if access.op.parent is nest.block]
 
     def cost(position: int) -> tuple[float, int]:
         index = nest.indices[position]
         lanes_used = min(model.sizes.volume([nest.sizes[position]]), COUNTED_LANES)
-        total = sum(access_cost(access, index) for access in inside) + ITERATION_COST
+        total = sum(access_cost(access, index) * share for access, share in inside) + ITERATION_COST
         return total / lanes_used, -position
 
     return min(range(nest.rank), key=cost)
+
+
+def _share(access: Access, nest: loop.NestOp, model: KernelModel) -> float:
+    """Of a nest's iterations, in how many an access is at another place than in the one before."""
+    used = [position for position, index in enumerate(nest.indices) if index in access.indices]
+    return 1 / model.sizes.volume(nest.sizes[max(used, default=-1) + 1 :])
+
+
+def own_lane(nest: loop.NestOp, model: KernelModel) -> int | None:
+    """The dim of a nest that runs along lanes where none around it does; None: nests inside have their own.
+
+    Around others it is a dim along which memory is contiguous, if that makes all accesses inside cheaper: as where
+    channels are neighbours, and sums of each are over what lies apart.
+    """
+    if is_leaf(nest):
+        return None if isinstance(nest, loop.ForOp) else leaf_lane(nest, model)
+    if isinstance(nest, loop.ForOp) or any(isinstance(op, loop.LocalOp) for op in nest.walk()):
+        return None
+    inside = [access for access in model.accesses if nest.is_ancestor(access.op)]
+    least = sum(access.trips * _cost_inside(access, nest, model) for access in inside)
+    found = None
+    for position, index in enumerate(nest.indices):
+        lanes = min(model.sizes.volume([nest.sizes[position]]), COUNTED_LANES)
+        cost = sum(access.trips * access_cost(access, index) for access in inside) / lanes
+        if cost < least:
+            least, found = cost, position
+    return found
+
+
+def _cost_inside(access: Access, nest: loop.NestOp, model: KernelModel) -> float:
+    """What each trip of an access costs where lanes run along dims of nests inside of one."""
+    around = access.op.parent_op()
+    while isinstance(around, loop.NestOp) and around is not nest:
+        position = own_lane(around, model)
+        if position is not None:
+            lanes = min(model.sizes.volume([around.sizes[position]]), COUNTED_LANES)
+            return access_cost(access, around.indices[position]) / lanes
+        around = around.parent_op()
+    return 1.0
 
 
 def choose_lane(parallel: loop.ParallelOp, model: KernelModel, lanes: int) -> LaneChoice:
@@ -129,12 +168,15 @@ def _parallel_choice(parallel: loop.ParallelOp, position: int, model: KernelMode
 def _row_cost(model: KernelModel, lanes: int) -> float:
     cost = 0.0
     lane_of: dict[object, tuple[SSAValue, float]] = {}
-    for nest in filter(is_leaf, model.nests):
-        position = leaf_lane(nest, model)
+    for nest in model.nests:
+        around = enclosing_nests(nest)
+        position = leaf_lane(nest, model) if is_leaf(nest) else own_lane(nest, model) if around else None
+        if position is None or any(outer.block in lane_of for outer in around):
+            continue
         extent = model.sizes.volume([nest.sizes[position]])
-        lane_of[nest.block] = (nest.indices[position], lanes * _efficiency(extent, lanes))
-        runs = _runs(nest, model)
-        cost += runs * ROW_END
+        for inner in (nest, *(op for op in nest.walk() if isinstance(op, loop.NestOp))):
+            lane_of[inner.block] = (nest.indices[position], lanes * _efficiency(extent, lanes))
+        cost += _runs(nest, model) * ROW_END
     for op, trips in model.scalar_ops:
         cost += trips / lane_of[op.parent][1] if op.parent in lane_of else trips
     for access in model.accesses:

@@ -18,7 +18,7 @@ from ...ir.expr import ONE, ZERO, Expr
 from ...ir.loop.ops import AccessOp
 from ...ir.target import Target
 from ..analysis.accesses import is_leaf, nests_of
-from .choose import leaf_lane
+from .choose import own_lane
 from .model import MATH_WORK, Access, KernelModel
 
 AHEAD_BYTES = 4096
@@ -192,14 +192,13 @@ class LeafFinder:
     def leaves(self, block: Block, outer: Sequence[Loop], lane: Loop | None) -> Iterator[Leaf]:
         """Those in a block with these loops around it; `lane` is the one among them that runs along lanes."""
         for nest in nests_of(block):
+            position = own_lane(nest, self.model) if lane is None else None
+            own = self.loops(nest, position)
+            along = lane if position is None else own[nest.rank - 1 - position]
             if not is_leaf(nest):
-                yield from self.leaves(nest.block, [*self.loops(nest, None), *outer], lane)
-            elif lane is not None:
-                yield self.leaf(nest, lane, own=self.loops(nest, None), outer=outer)
-            elif not isinstance(nest, loop.ForOp):
-                position = leaf_lane(nest, self.model)
-                own = self.loops(nest, position)
-                yield self.leaf(nest, own[nest.rank - 1 - position], own=own, outer=outer)
+                yield from self.leaves(nest.block, [*own, *outer], along)
+            elif along is not None:
+                yield self.leaf(nest, along, own=own, outer=outer)
 
     def leaf(self, nest: loop.NestOp, lane: Loop, *, own: Sequence[Loop], outer: Sequence[Loop]) -> Leaf:
         return Leaf(nest, lane.index, lane.step, own, outer, self.model.body_work(nest))

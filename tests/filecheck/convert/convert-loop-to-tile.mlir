@@ -364,3 +364,77 @@ func.func @a_symbol_without_range(%s0: index, %x: tensor<?xf32, #stepwell.layout
 }
 // CHECK: tile.kernel @neg_0({{.*}}) {{.*}} attributes {stepwell.symbols = [#stepwell.symbol<s0, 0, ?>]}
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// Lanes run along an outer nest where memory does; what inner loops do not change is there before them.
+// CHECK-LABEL: @channels_beside_each_other
+// CHECK: tile.kernel @channels_beside_each_other_0
+// CHECK: [[MAX:%\w+]] = tile.for [[C:%\w+]], [[MASK:%\w+]] = [0] to [64] step 64 carry
+// CHECK: tile.for {{.*}} step 1 carry
+// CHECK: tile.load %{{.*}} + [[C]] + {{.*}} strides (1) mask [[MASK]] : memref<?xf32> -> vector<64xf32>
+// CHECK: tile.select [[MASK]]
+// CHECK: arith.maximumf
+// CHECK: tile.reduce max [[MAX]] dim 0 : vector<64xf32>
+// CHECK: tile.for {{.*}} = [0] to [64] step 64
+// CHECK: tile.gather
+// CHECK: tile.for {{.*}} = [0] to [900] step 1
+// CHECK-NOT: tile.gather
+// CHECK: tile.store
+func.func @channels_beside_each_other(%x: tensor<8x64x900xf32, #stepwell.layout<(8, 64, 900), (57600, 1, 64)>>, %w: tensor<8x8xf32>) -> (tensor<8x64x900xf32, #stepwell.layout<(8, 64, 900), (57600, 1, 64)>>, tensor<8xf32>) {
+  %y, %z = loop.kernel "channels_beside_each_other" outs(%o : memref<8x64x900xf32>, %p : memref<8xf32>) -> tensor<8x64x900xf32, #stepwell.layout<(8, 64, 900), (57600, 1, 64)>>, tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %m = loop.reduce (%c) to (64) [max] -> f32 {
+        %s = loop.reduce (%k) to (900) [add] -> f32 {
+          %v = loop.read %x[%i, %c, %k] : tensor<8x64x900xf32, #stepwell.layout<(8, 64, 900), (57600, 1, 64)>>
+          loop.yield %v : f32
+        }
+        loop.yield %s : f32
+      }
+      loop.write %m, %p[%i] : memref<8xf32>
+      loop.parallel (%c, %k) to (64, 900) {
+        %v = loop.read %x[%i, %c, %k] : tensor<8x64x900xf32, #stepwell.layout<(8, 64, 900), (57600, 1, 64)>>
+        %g = loop.read %w[%i, %c floordiv 8] : tensor<8x8xf32>
+        %a = arith.mulf %v, %g : f32
+        loop.write %a, %o[%i, %c, %k] : memref<8x64x900xf32>
+      }
+    }
+  }
+  func.return %y, %z : tensor<8x64x900xf32, #stepwell.layout<(8, 64, 900), (57600, 1, 64)>>, tensor<8xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"wide", vector_bits = 512, registers = 32, cores = 2, l1_bytes = 32768, l2_bytes = 1048576, l3_bytes = 8388608>} {
+// Elsewhere they run along the innermost ones.
+// CHECK-LABEL: @channels_apart
+// CHECK: tile.kernel @channels_apart_0
+// CHECK: tile.for {{%\w+}} = [0] to [64] step 1 carry
+// CHECK: tile.for {{%\w+}}, {{%\w+}} = [0] to [900] step 64 carry
+// CHECK: tile.for {{%\w+}} = [0] to [64] step 1
+// CHECK: tile.for {{%\w+}}, {{%\w+}} = [0] to [900] step 64
+// CHECK: tile.load %{{.*}} strides () : memref<?xf32> -> f32
+func.func @channels_apart(%x: tensor<8x64x900xf32>, %w: tensor<8x8xf32>) -> (tensor<8x64x900xf32>, tensor<8xf32>) {
+  %y, %z = loop.kernel "channels_apart" outs(%o : memref<8x64x900xf32>, %p : memref<8xf32>) -> tensor<8x64x900xf32>, tensor<8xf32> {
+    loop.parallel (%i) to (8) {
+      %m = loop.reduce (%c) to (64) [max] -> f32 {
+        %s = loop.reduce (%k) to (900) [add] -> f32 {
+          %v = loop.read %x[%i, %c, %k] : tensor<8x64x900xf32>
+          loop.yield %v : f32
+        }
+        loop.yield %s : f32
+      }
+      loop.write %m, %p[%i] : memref<8xf32>
+      loop.parallel (%c, %k) to (64, 900) {
+        %v = loop.read %x[%i, %c, %k] : tensor<8x64x900xf32>
+        %g = loop.read %w[%i, %c floordiv 8] : tensor<8x8xf32>
+        %a = arith.mulf %v, %g : f32
+        loop.write %a, %o[%i, %c, %k] : memref<8x64x900xf32>
+      }
+    }
+  }
+  func.return %y, %z : tensor<8x64x900xf32>, tensor<8xf32>
+}
+}
