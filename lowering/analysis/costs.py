@@ -31,6 +31,9 @@ not fit comes from the next level, which is still nearer than memory."""
 LAUNCH_BYTES = 32 << 10
 """What could be moved in the time that it takes to start a kernel, about 2 µs."""
 
+LINE_BYTES = 64
+"""A line of a processor's cache, or two sectors of a GPU's: what is moved whatever of it is used."""
+
 MIN_SHARE = 1 / 16
 """Siblings fuse from this share of the smaller kernel's bytes on."""
 
@@ -57,6 +60,9 @@ EXPENSIVE: tuple[type[Operation], ...] = (
     arith.CeilDivUIOp,
     loop.PhiloxOp,
 )
+WORK_PER_BYTE = 6
+"""Operations that the lanes of an H200 do while its memory moves a byte."""
+
 CHEAP_MATH: tuple[type[Operation], ...] = (
     math.AbsFOp,
     math.AbsIOp,

@@ -8,9 +8,21 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation, SSAValue
 
 from ...ir import loop
+from ...ir.expr import ONE, ZERO, Expr
 from ...ir.loop.ops import AccessOp
 from ..analysis import costs
-from ..analysis.accesses import Match, all_ops, buffer_sizes, index_operands, match, place_of
+from ..analysis.accesses import (
+    Match,
+    accessed,
+    all_ops,
+    buffer_sizes,
+    buffer_strides,
+    enclosing_nests,
+    index_operands,
+    match,
+    place_of,
+    step,
+)
 from ..analysis.kernels import Kernel
 from ..analysis.sizes import Sizes
 from .nests import split_index
@@ -93,10 +105,26 @@ class Aligner:
         found_any = False
         for index, factors in [entry for found in matches for entry in found.splits.items()]:
             for nest in (first, second):
-                if index in nest.indices and not isinstance(nest, loop.ForOp):
+                if (
+                    index in nest.indices
+                    and not isinstance(nest, loop.ForOp)
+                    and self.keeps_lines(nest, index, factors)
+                ):
                     split_index(nest, index, factors, self.sizes)
                     found_any = True
         return found_any
+
+    def keeps_lines(self, nest: loop.NestOp, index: SSAValue, factors: Sequence[Expr]) -> bool:
+        """Whether what is contiguous along an index, but far apart along those inside of it, stays in whole lines of
+        the cache: as channels that lie beside each other, of which each place has all."""
+        inside = list(nest.indices)[list(nest.indices).index(index) + 1 :]
+        for access in (op for op in all_ops(nest.block) if isinstance(op, loop.ReadOp | loop.WriteOp)):
+            strides = buffer_strides(accessed(access))
+            around = [inner for one in enclosing_nests(access) if one is not nest for inner in one.indices]
+            apart = any(step(access, inner, strides) != ZERO for inner in (*inside, *around) if inner in access.indices)
+            if apart and step(access, index, strides) == ONE:
+                return self.sizes.likely(factors[-1]) * costs.width_of(accessed(access)) >= costs.LINE_BYTES
+        return True
 
 
 def leading_pairs(first: loop.NestOp, second: loop.NestOp, pairs: Pairs) -> Pairs:

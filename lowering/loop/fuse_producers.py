@@ -162,12 +162,17 @@ class Fuser:
 
     def saves_bytes(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> bool:
         """Whether all readers together move no more than they do without the copies."""
+        before, after = self.bytes_read(producer, reads)
+        return after <= before + self.spared(producer)
+
+    def bytes_read(self, producer: Pointwise, reads: Sequence[tuple[loop.ReadOp, Kernel]]) -> tuple[int, int]:
+        """What the producer reads and what its readers read of it; and what these read instead, with copies."""
         consumers = {consumer for _, consumer in reads}
         sizes = self.sizes
         inputs = {tensor: costs.read_bytes(found, sizes) for tensor, found in producer.kernel.reads.items()}
         added = sum(size for consumer in consumers for tensor, size in inputs.items() if tensor not in consumer.reads)
         kept = sum(costs.read_bytes(consumer.reads[producer.result], sizes) for consumer in consumers)
-        return added <= sum(inputs.values()) + kept + self.spared(producer)
+        return sum(inputs.values()) + kept, added
 
     def spared(self, producer: Pointwise) -> int:
         """What goes away with the producer: nothing, since it could yet be one kernel with one of its readers."""

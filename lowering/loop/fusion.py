@@ -6,6 +6,7 @@ the second with one of the first along the indices that their accesses share, an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from ...ir.loop.ops import destination_type, extents_attr
 from ...ir.shapes import sizes_of
 from ...ir.target import target_of
 from ..analysis import costs
-from ..analysis.accesses import all_ops, enclosing_nests, guard_of, is_leaf, same_place
+from ..analysis.accesses import enclosing_nests, guard_of, is_leaf, same_place
 from ..analysis.kernels import Kernel
 from ..analysis.sizes import Sizes
 from .alignment import Accesses, Pairs
@@ -65,8 +66,6 @@ class KernelFuser:
             return Obstacle("one of them has several nests")
         if second.is_product:
             return Obstacle("a product reads its factors from memory")
-        if self.is_gpu and computes_again(first, second):
-            return Obstacle("each read of the first's result, which is kept nowhere, would compute it again")
         if second.nest is None:
             alone = first.nest is None or isinstance(first.nest, loop.ReduceOp)
             return {} if alone else Obstacle("scalars would follow a parallel nest")
@@ -92,6 +91,8 @@ class KernelFuser:
             return Obstacle("their index spaces share no leading index")
         if first.is_product and not follows_points(first, second, ours, theirs, pairs):
             return Obstacle("only what follows each element of a product by itself joins it")
+        if self.is_gpu and self.computes_again(one, other, pairs):
+            return Obstacle("a result of the first, which is kept nowhere, would be computed more often")
         iterations = self.iterations(ours, pairs)
         common = [buffer for buffer in other.reads if buffer in one.writes or buffer in one.reads]
         shared = sum(costs.tensor_bytes(buffer, self.sizes) for buffer in common)
@@ -104,6 +105,22 @@ class KernelFuser:
     def needs_whole(self, results: Set[SSAValue], block: Block, nest: loop.NestOp) -> bool:
         """Whether a scalar of the block that its nest needs comes from one of the results."""
         return any(not results.isdisjoint(op.operands) for op in self.merger.needs(block, nest))
+
+    def computes_again(self, one: Accesses, other: Accesses, pairs: Pairs) -> bool:
+        """Whether a nest of the second, as one of windows does, would compute more elements of a result than there are,
+        and what is expensive. A GPU's programs have no memory for what is made within the joined nest by a nest of its
+        own: each read is the computation."""
+        for result in one.writes.keys() & other.reads.keys():
+            makers = [write for write in one.writes[result] if not _indices_around(write) <= pairs.keys()]
+            blocks = [write.parent for write in makers if write.parent is not None]
+            if not any(costs.is_expensive(op) for block in blocks for op in block.ops):
+                continue
+            runs: Counter[Block | None] = Counter()
+            for read in {(read.parent, read.access): read for read in other.reads[result]}.values():
+                runs[read.parent] += costs.executions(read, self.sizes)
+            if max(runs.values()) > self.sizes.volume(sizes_of(result.type)):
+                return True
+        return False
 
     def iterations(self, nest: loop.NestOp, pairs: Pairs) -> int:
         """How often the joined nest runs what is inside of it."""
@@ -221,13 +238,8 @@ class KernelFuser:
         second.absorb(first, op)
 
 
-def computes_again(first: Kernel, second: Kernel) -> bool:
-    """Whether the second reads what is expensive to compute at other places than its own, as windows do. A GPU's
-    programs have no memory for it: each read is the computation."""
-    reads = [read for result in first.op.results for read in second.reads.get(result, ())]
-    places = [place for read in reads for place in read.map.results]
-    elsewhere = any(place.as_dim is None and not place.is_constant for place in places)
-    return elsewhere and any(map(costs.is_expensive, all_ops(first.op.block)))
+def _indices_around(op: Operation) -> set[SSAValue]:
+    return {index for nest in enclosing_nests(op) for index in nest.indices}
 
 
 def follows_points(first: Kernel, second: Kernel, ours: loop.NestOp, theirs: loop.NestOp, pairs: Pairs) -> bool:

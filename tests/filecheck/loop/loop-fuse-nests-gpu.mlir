@@ -80,3 +80,32 @@ func.func @rows_in_cache(%x: tensor<64x520xf32>) -> tensor<64x256xf32> {
   }
   func.return %m : tensor<64x256xf32>
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// So does what is read in groups: the places are others, but none of them twice in a nest.
+// CHECK-LABEL: @own_places_in_groups
+// CHECK: loop.kernel "exp_sum"
+// CHECK: loop.parallel (%{{\w+}}, %{{\w+}}) to (512, 8)
+// CHECK-NOT: loop.kernel
+func.func @own_places_in_groups(%x: tensor<512x64xf32>) -> tensor<512x8xf32> {
+  %p = loop.kernel "exp" outs(%o : memref<512x64xf32>) -> tensor<512x64xf32> {
+    loop.parallel (%i, %j) to (512, 64) {
+      %v = loop.read %x[%i, %j] : tensor<512x64xf32>
+      %e = math.exp %v : f32
+      loop.write %e, %o[%i, %j] : memref<512x64xf32>
+    }
+  }
+  %m = loop.kernel "sum" outs(%o : memref<512x8xf32>) -> tensor<512x8xf32> {
+    loop.parallel (%i, %j) to (512, 8) {
+      %s = loop.reduce (%k) to (8) [add] -> f32 {
+        %v = loop.read %p[%i, %j * 8 + %k] : tensor<512x64xf32>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i, %j] : memref<512x8xf32>
+    }
+  }
+  func.return %m : tensor<512x8xf32>
+}
+}

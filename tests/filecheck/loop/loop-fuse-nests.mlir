@@ -627,3 +627,95 @@ func.func @no_fusion_when_a_nest_repeats_the_points_of_a_product(%x: tensor<6x4x
   }
   func.return %a : tensor<6x8x3xf32>
 }
+
+// -----
+
+// A group takes up what is summed for its channels.
+// CHECK-LABEL: @groups_of_channels
+// CHECK: loop.kernel "sum_max"
+// CHECK: loop.parallel (%i, %{{\w+}}) to (8, 4)
+// CHECK-NEXT: loop.reduce (%{{\w+}}) to (8) [max]
+// CHECK-NEXT: loop.reduce (%k) to (900) [add]
+func.func @groups_of_channels(%x: tensor<8x32x900xf32, #stepwell.layout<(8, 32, 900), (28800, 900, 1)>>) -> tensor<8x4xf32> {
+  %p = loop.kernel "sum" outs(%o : memref<8x32xf32>) -> tensor<8x32xf32> {
+    loop.parallel (%i, %c) to (8, 32) {
+      %s = loop.reduce (%k) to (900) [add] -> f32 {
+        %v = loop.read %x[%i, %c, %k] : tensor<8x32x900xf32, #stepwell.layout<(8, 32, 900), (28800, 900, 1)>>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i, %c] : memref<8x32xf32>
+    }
+  }
+  %m = loop.kernel "max" outs(%o : memref<8x4xf32>) -> tensor<8x4xf32> {
+    loop.parallel (%i, %g) to (8, 4) {
+      %s = loop.reduce (%c) to (8) [max] -> f32 {
+        %v = loop.read %p[%i, %g * 8 + %c] : tensor<8x32xf32>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i, %g] : memref<8x4xf32>
+    }
+  }
+  func.return %m : tensor<8x4xf32>
+}
+
+// -----
+
+// So it does where channels are neighbours, and those of a group fill lines of the cache.
+// CHECK-LABEL: @groups_of_lines
+// CHECK: loop.kernel "sum_max"
+// CHECK: loop.parallel (%i, %{{\w+}}) to (8, 4)
+// CHECK-NEXT: loop.reduce (%{{\w+}}) to (16) [max]
+// CHECK-NEXT: loop.reduce (%k) to (900) [add]
+func.func @groups_of_lines(%x: tensor<8x64x900xf32, #stepwell.layout<(8, 64, 900), (57600, 1, 64)>>) -> tensor<8x4xf32> {
+  %p = loop.kernel "sum" outs(%o : memref<8x64xf32>) -> tensor<8x64xf32> {
+    loop.parallel (%i, %c) to (8, 64) {
+      %s = loop.reduce (%k) to (900) [add] -> f32 {
+        %v = loop.read %x[%i, %c, %k] : tensor<8x64x900xf32, #stepwell.layout<(8, 64, 900), (57600, 1, 64)>>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i, %c] : memref<8x64xf32>
+    }
+  }
+  %m = loop.kernel "max" outs(%o : memref<8x4xf32>) -> tensor<8x4xf32> {
+    loop.parallel (%i, %g) to (8, 4) {
+      %s = loop.reduce (%c) to (16) [max] -> f32 {
+        %v = loop.read %p[%i, %g * 16 + %c] : tensor<8x64xf32>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i, %g] : memref<8x4xf32>
+    }
+  }
+  func.return %m : tensor<8x4xf32>
+}
+
+// -----
+
+// Of fewer each group would go through all lines, for a part of each: all channels are summed first.
+// CHECK-LABEL: @no_groups_of_parts_of_lines
+// CHECK: loop.kernel "sum_max"
+// CHECK: loop.parallel (%i) to (8)
+// CHECK: loop.parallel (%c) to (32)
+// CHECK-NEXT: loop.reduce (%k) to (900) [add]
+// CHECK: loop.parallel (%g) to (4)
+// CHECK-NEXT: loop.reduce (%{{\w+}}) to (8) [max]
+func.func @no_groups_of_parts_of_lines(%x: tensor<8x32x900xf32, #stepwell.layout<(8, 32, 900), (28800, 1, 32)>>) -> tensor<8x4xf32> {
+  %p = loop.kernel "sum" outs(%o : memref<8x32xf32>) -> tensor<8x32xf32> {
+    loop.parallel (%i, %c) to (8, 32) {
+      %s = loop.reduce (%k) to (900) [add] -> f32 {
+        %v = loop.read %x[%i, %c, %k] : tensor<8x32x900xf32, #stepwell.layout<(8, 32, 900), (28800, 1, 32)>>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i, %c] : memref<8x32xf32>
+    }
+  }
+  %m = loop.kernel "max" outs(%o : memref<8x4xf32>) -> tensor<8x4xf32> {
+    loop.parallel (%i, %g) to (8, 4) {
+      %s = loop.reduce (%c) to (8) [max] -> f32 {
+        %v = loop.read %p[%i, %g * 8 + %c] : tensor<8x32xf32>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i, %g] : memref<8x4xf32>
+    }
+  }
+  func.return %m : tensor<8x4xf32>
+}

@@ -69,7 +69,7 @@ func.func @few_columns(%x: tensor<4096x1024xbf16>, %y: tensor<1024x128xbf16>) ->
 
 // The lanes of all multiprocessors take part in a small product of f32.
 // CHECK-LABEL: @of_f32
-// CHECK: #stepwell.product<16, 16, 32, warps = 2, stages = 4>
+// CHECK: #stepwell.product<16, 16, 16, warps = 2, stages = 4>
 func.func @of_f32(%x: tensor<256x64xf32>, %y: tensor<64x128xf32>) -> tensor<256x128xf32> {
   %z = loop.kernel "matmul" outs(%o : memref<256x128xf32>) -> tensor<256x128xf32> {
     loop.parallel (%i, %j) to (256, 128) {
