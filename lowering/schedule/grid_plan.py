@@ -16,7 +16,6 @@ from ...ir.expr import ONE, ZERO, Expr, ceildiv, delinearize, dim, product
 from ...ir.target import Target
 from ..analysis.accesses import all_ops, extent_of, is_leaf, nests_of
 from ..analysis.scans import scan_of
-from .choose import leaf_lane
 from .model import Access, KernelModel
 
 POINTS = 1024
@@ -43,6 +42,9 @@ ROW_ELEMENTS = 1024
 
 RESIDENT_ELEMENTS = 1 << 15
 """Elements of a row up to which it stays in registers: 32 of each thread of 32 warps."""
+
+APART_COST = 8
+"""What an access of lanes that are apart in memory costs, which takes a sector for each, of that of neighbours."""
 
 IDLE_SHARE = 8
 """One in so many lanes of a long row may lie beyond its end: all of them take registers of other programs."""
@@ -297,7 +299,7 @@ class GridPlanner:
     def row_warps(self, nest: loop.ParallelOp, elements: int) -> int:
         """Few warps where threads reduce what they hold; half as many as usual where nothing but results is stored."""
         if self.axes(nest) > 1:
-            return max(2, min(elements // (32 * COLUMN_ELEMENTS), MOST_WARPS))
+            return max(2, min(power_of_two(elements // (32 * COLUMN_ELEMENTS) + 1) // 2, MOST_WARPS))
         warps = self.warps(elements)
         return warps if self.is_written() else max(1, warps // 2)
 
@@ -373,9 +375,23 @@ def axis_position(nest: loop.NestOp, model: KernelModel) -> int | None:
     if not nest.rank:
         return None
     if is_leaf(nest):
-        return leaf_lane(nest, model)
+        return leaf_axis(nest, model)
     found = contiguous_dims(nest, model)
     return found[0] if found and mostly_contiguous(nest, found[0], model) else None
+
+
+def leaf_axis(nest: loop.NestOp, model: KernelModel) -> int:
+    """The dim of an innermost nest of which many lanes run at once, if need be past each other in memory; the last at a
+    tie."""
+    inside = [access for access in model.accesses if access.op.parent is nest.block]
+
+    def cost(position: int) -> tuple[float, int]:
+        index = nest.indices[position]
+        lanes = min(model.sizes.likely(nest.sizes[position]), LEAST_BLOCK)
+        apart = sum(access.stride(index) not in (ZERO, ONE) for access in inside)
+        return (len(inside) + (APART_COST - 1) * apart) / max(lanes, 1), -position
+
+    return min(range(nest.rank), key=cost)
 
 
 def contiguous_dims(nest: loop.NestOp, model: KernelModel) -> list[int]:

@@ -697,3 +697,78 @@ func.func @main(%x: tensor<4096x1039xf32>) -> tensor<4096x1024xf32> {
   func.return %y : tensor<4096x1024xf32>
 }
 }
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Few lanes beside each other are no match for many that are apart.
+// CHECK-LABEL: @few_neighbours
+// CHECK: tile.for {{.*}} to [8] step 1 carry
+// CHECK: tile.load %{{.*}} strides (8) {{.*}} -> vector<1024xf32>
+func.func @few_neighbours(%x: tensor<64x8x900xf32, #stepwell.layout<(64, 8, 900), (7200, 1, 8)>>) -> tensor<64xf32> {
+  %y = loop.kernel "few_neighbours" outs(%o : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%i) to (64) {
+      %s = loop.reduce (%c, %k) to (8, 900) [add] -> f32 {
+        %v = loop.read %x[%i, %c, %k] : tensor<64x8x900xf32, #stepwell.layout<(64, 8, 900), (7200, 1, 8)>>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i] : memref<64xf32>
+    }
+  }
+  func.return %y : tensor<64xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Of as many, those run that are beside each other.
+// CHECK-LABEL: @many_neighbours
+// CHECK: tile.for {{.*}} to [900] step 1 carry
+// CHECK: tile.load %{{.*}} strides ({{.*}}1) : memref<?xf32> -> vector<{{.*}}256xf32>
+func.func @many_neighbours(%x: tensor<64x256x900xf32, #stepwell.layout<(64, 256, 900), (230400, 1, 256)>>) -> tensor<64xf32> {
+  %y = loop.kernel "many_neighbours" outs(%o : memref<64xf32>) -> tensor<64xf32> {
+    loop.parallel (%i) to (64) {
+      %s = loop.reduce (%c, %k) to (256, 900) [add] -> f32 {
+        %v = loop.read %x[%i, %c, %k] : tensor<64x256x900xf32, #stepwell.layout<(64, 256, 900), (230400, 1, 256)>>
+        loop.yield %v : f32
+      }
+      loop.write %s, %o[%i] : memref<64xf32>
+    }
+  }
+  func.return %y : tensor<64xf32>
+}
+}
+
+// -----
+
+module attributes {stepwell.target = #stepwell.target<"sm_90", vector_bits = 128, registers = 255, cores = 132, l1_bytes = 232448, l2_bytes = 52428800, l3_bytes = 0>} {
+// Warps are a power of two, also where blocks of several lengths hold what a program keeps.
+// CHECK-LABEL: @rows_along_two_axes
+// CHECK: stepwell.num_warps = {{1|2|4|8|16|32}} :
+func.func @rows_along_two_axes(%x: tensor<64x256x3136xf32, #stepwell.layout<(64, 256, 3136), (802816, 1, 256)>>, %w: tensor<64x256x3136xf32, #stepwell.layout<(64, 256, 3136), (802816, 1, 256)>>) -> tensor<64x256x3136xf32> {
+  %y = loop.kernel "rows_along_two_axes" outs(%o : memref<64x256x3136xf32>) -> tensor<64x256x3136xf32> {
+    loop.parallel (%i, %g) to (64, 32) {
+      %m = loop.reduce (%c) to (8) [max] -> f32 {
+        %s = loop.reduce (%k) to (3136) [add] -> f32 {
+          %a = loop.read %x[%i, %g * 8 + %c, %k] : tensor<64x256x3136xf32, #stepwell.layout<(64, 256, 3136), (802816, 1, 256)>>
+          %b = loop.read %w[%i, %g * 8 + %c, %k] : tensor<64x256x3136xf32, #stepwell.layout<(64, 256, 3136), (802816, 1, 256)>>
+          %v = arith.mulf %a, %b : f32
+          loop.yield %v : f32
+        }
+        loop.yield %s : f32
+      }
+      loop.parallel (%c) to (8) {
+        loop.parallel (%k) to (3136) {
+          %a = loop.read %x[%i, %g * 8 + %c, %k] : tensor<64x256x3136xf32, #stepwell.layout<(64, 256, 3136), (802816, 1, 256)>>
+          %b = loop.read %w[%i, %g * 8 + %c, %k] : tensor<64x256x3136xf32, #stepwell.layout<(64, 256, 3136), (802816, 1, 256)>>
+          %v = arith.mulf %a, %b : f32
+          %d = arith.subf %v, %m : f32
+          loop.write %d, %o[%i, %g * 8 + %c, %k] : memref<64x256x3136xf32>
+        }
+      }
+    }
+  }
+  func.return %y : tensor<64x256x3136xf32>
+}
+}
