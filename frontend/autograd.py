@@ -26,6 +26,7 @@ from .equal_calls import merge_equal_calls
 from .fakes import correct_fakes
 from .import_fx import SAVED
 from .random import replace_random, split_saved_states
+from .saved_norms import recompute_norms
 
 
 class GraphRole(Enum):
@@ -101,6 +102,7 @@ def partition(
         replace_random(joint)
     if functorch_config.cse:
         merge_equal_calls(joint.graph)
+    recompute_norms(joint, num_fwd_outputs)
     with _our_op_types(home_device(joint.graph).type), functorch_config.patch(cse=False):
         forward, backward = partitioners.min_cut_rematerialization_partition(
             joint, inputs, num_fwd_outputs=num_fwd_outputs, **options

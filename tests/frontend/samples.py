@@ -374,7 +374,7 @@ SAMPLES: dict[str, tuple[Call, str]] = {
     ),
     "aten.native_group_norm_backward": (
         lambda: call(x(2, 4, 5), x(2, 4, 5), x(2, 2), positive(2, 2), x(4), 2, 4, 5, 2, [True, True, True]),
-        "sub mul mul sum div sub mul sum div mul sub mul mul sum sum",
+        "sub mul mul sum sum mul mul mul sum mul div sum mul div mul sub mul sub sum sum",
     ),
     "aten._weight_norm_interface_backward": (
         lambda: call(x(4, 3, 5), x(4, 3, 5), positive(4, 1, 1), positive(4, 1, 1), 0),

@@ -106,6 +106,13 @@ CASES: dict[str, Case] = {
     "rms norm": Case(_rms_norm, randn((33, 1000), (33, 1000), (1000,), dtype=BF16)),
     "batch norm": Case(_batch_norm, randn((8, 16, 14, 14), (16,), (16,))),
     "group norm": Case(_group_norm, randn((4, 32, 9, 9), (32,), (32,))),
+    "long group norm": Case(_group_norm, randn((4, 64, 56, 56), (64,), (64,))),
+    "group norm of neighbours": Case(
+        lambda x, w, b: _group_norm(x.to(memory_format=torch.channels_last), w, b), randn((4, 64, 28, 28), (64,), (64,))
+    ),
+    "batch norm + silu": Case(
+        lambda x, w, b: F.silu(F.batch_norm(x, None, None, w, b, training=True)), randn((8, 16, 14, 14), (16,), (16,))
+    ),
     "sum": Case(torch.sum, randn((301, 403))),
     "row sum": Case(lambda x: x.sum(1), randn((301, 403))),
     "column sum": Case(lambda x: x.sum(0), randn((301, 403))),

@@ -54,12 +54,12 @@ def _tensors(name: str, value: Any) -> Results:
     return found
 
 
-def _to_double(value: Any) -> Any:
+def to_double(value: Any) -> Any:
     """Inputs with their floats in float64."""
     if isinstance(value, torch.Tensor):
         return value.double() if value.is_floating_point() else value
     if isinstance(value, Mapping):
-        return {key: _to_double(item) for key, item in value.items()}
+        return {key: to_double(item) for key, item in value.items()}
     return value
 
 
@@ -82,7 +82,7 @@ def in_double(module: nn.Module) -> Callable[..., Any]:
 
     def run(**inputs: Any) -> Any:
         with _FloatsAreDoubles():
-            return module(**_to_double(inputs))
+            return module(**to_double(inputs))
 
     return run
 
