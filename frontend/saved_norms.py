@@ -1,13 +1,13 @@
 """Lets a backward make a norm's result anew from the statistics that it needs anyway, so that it need not be saved.
 
-The gradient of what follows a norm often asks for the norm's result, as that of SiLU does. The norm's own gradient asks
-for its input, mean and deviation, of which the result is a few pointwise steps.
+The gradient of what follows a norm often asks for the norm's result, as that of SiLU does, or its sign, as a relu's.
+The norm's own gradient asks for its input, mean and deviation, of which the result is a few pointwise steps.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from typing import Any
 
@@ -15,8 +15,10 @@ import torch
 from torch import Tensor, fx
 from torch._ops import OpOverload
 from torch._prims_common import get_computation_dtype
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from .aten import TABLE
+from .aten.normalization import FEW
 from .aten.products import PRODUCTS
 from .import_fx import is_empty
 
@@ -88,13 +90,32 @@ def recompute_norms(joint: fx.GraphModule, num_fwd_outputs: int) -> None:
         output, mean, scale = (results.get(position) for position in range(3))
         if output is None or mean is None or scale is None:
             continue
-        later = [user for user in output.users if user not in forward]
+        later = {user: output for user in output.users if user not in forward}
+        later |= {user: operand for user, operand in _sign_users(output) if user not in forward}
         if later and all(map(_fuses, later)) and _is_enough(norm, mean, scale):
             last = max(output, mean, scale)
             again = _again(Steps(last.next, output), norm, mean, scale)
             if _alike(again, output):
-                for user in later:
-                    user.replace_input_with(output, again)
+                for user, former in later.items():
+                    user.replace_input_with(former, again)
+
+
+def _sign_users(value: fx.Node) -> Iterator[tuple[fx.Node, fx.Node]]:
+    """What asks a relu of a value where it is 0, which the value says as well; with its operand."""
+    for relu in value.users:
+        if relu.target is ops.relu.default:
+            for user, operand in _readers(relu):
+                if user.target is ops.le.Scalar and user.args[1] == 0:
+                    yield user, operand
+
+
+def _readers(value: fx.Node) -> Iterator[tuple[fx.Node, fx.Node]]:
+    """The users of a value, also under another name for autograd, with that name."""
+    for user in value.users:
+        if user.target is ops.detach.default:
+            yield from _readers(user)
+        else:
+            yield user, value
 
 
 def _needed_for(nodes: Iterable[Any]) -> set[fx.Node]:
@@ -118,29 +139,36 @@ def _fuses(node: fx.Node) -> bool:
 
 
 def _is_enough(norm: fx.Node, mean: fx.Node, scale: fx.Node) -> bool:
-    """Whether the statistics are there, as exact as those that the norm computes with, and channels fixed in number."""
-    x = norm.args[0]
-    assert isinstance(x, fx.Node)
-    wide = get_computation_dtype(_value(x).dtype)
+    """Whether the statistics are there and all that the norm computes with, and channels fixed in number. Of few
+    elements a mean may be wrong by what they differ by; the norm then takes more into account."""
+    operand, value = norm.args[0], _value(mean)
+    assert isinstance(operand, fx.Node)
+    x = _value(operand)
     channels = norm.args[4] if norm.target is ops.native_group_norm.default else 0
-    values = [_value(one) for one in (mean, scale)]
-    return isinstance(channels, int) and all(one.dtype == wide and not is_empty(one) for one in values)
+    wide = all(_value(one).dtype == get_computation_dtype(x.dtype) for one in (mean, scale))
+    many = NORMS[norm.target][0] is not _by_channel or statically_known_true(x.numel() > FEW * x.shape[1])
+    return isinstance(channels, int) and wide and many and not is_empty(value)
 
 
 def _again(steps: Steps, norm: fx.Node, mean: fx.Node, scale: fx.Node) -> fx.Node:
+    """The result as `frontend.aten.normalization` forms it, so that not even its last bit differs."""
     statistic, parameters = NORMS[norm.target]
     x = norm.args[0]
     assert isinstance(x, fx.Node)
     kind = _value(x).dtype
     wide = get_computation_dtype(kind)
     result: fx.Node = x if kind == wide else steps.call(ops._to_copy.default, x, dtype=wide)
-    for target, one in ((ops.sub.Tensor, mean), (ops.mul.Tensor, scale)):
-        result = steps.call(target, result, statistic(steps, norm, one))
-    for target, position in zip((ops.mul.Tensor, ops.add.Tensor), parameters, strict=True):
-        parameter = norm.args[position]
-        if isinstance(parameter, fx.Node):
-            spread = parameter if statistic is _by_row else _by_channel(steps, norm, parameter)
-            result = steps.call(target, result, spread)
+    result = steps.call(ops.sub.Tensor, result, statistic(steps, norm, mean))
+    factor = statistic(steps, norm, scale)
+    weight, bias = (
+        one if statistic is _by_row or not isinstance(one, fx.Node) else _by_channel(steps, norm, one)
+        for one in (norm.args[position] for position in parameters)
+    )
+    if statistic is _by_channel and weight is not None:
+        factor, weight = steps.call(ops.mul.Tensor, factor, weight), None
+    for target, operand in ((ops.mul.Tensor, factor), (ops.mul.Tensor, weight), (ops.add.Tensor, bias)):
+        if operand is not None:
+            result = steps.call(target, result, operand)
     return result if kind == wide else steps.call(ops._to_copy.default, result, dtype=kind)
 
 

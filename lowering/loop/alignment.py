@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from xdsl.ir import Operation, SSAValue
 
@@ -117,13 +118,16 @@ class Aligner:
     def keeps_lines(self, nest: loop.NestOp, index: SSAValue, factors: Sequence[Expr]) -> bool:
         """Whether what is contiguous along an index, but far apart along those inside of it, stays in whole lines of
         the cache: as channels that lie beside each other, of which each place has all."""
-        inside = list(nest.indices)[list(nest.indices).index(index) + 1 :]
+        later = {*list(nest.indices)[list(nest.indices).index(index) + 1 :]}
         for access in (op for op in all_ops(nest.block) if isinstance(op, loop.ReadOp | loop.WriteOp)):
-            strides = buffer_strides(accessed(access))
-            around = [inner for one in enclosing_nests(access) if one is not nest for inner in one.indices]
-            apart = any(step(access, inner, strides) != ZERO for inner in (*inside, *around) if inner in access.indices)
-            if apart and step(access, index, strides) == ONE:
-                return self.sizes.likely(factors[-1]) * costs.width_of(accessed(access)) >= costs.LINE_BYTES
+            buffer = accessed(access)
+            strides = buffer_strides(buffer)
+            within = takewhile(lambda one: one is not nest, enclosing_nests(access))
+            inside = later.union(*(one.indices for one in within))
+            apart = any(step(access, inner, strides) != ZERO for inner in access.indices if inner in inside)
+            short = self.sizes.likely(factors[-1]) * costs.width_of(buffer) < costs.LINE_BYTES
+            if apart and short and step(access, index, strides) == ONE:
+                return False
         return True
 
 

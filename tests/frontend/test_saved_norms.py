@@ -98,6 +98,39 @@ def test_of_running_statistics_nothing_is_made_anew() -> None:
     saved_elements(lambda x, w, b: F.silu(F.batch_norm(x, mean, variance, w, b)), x, parameters(8))
 
 
+def test_a_relu_needs_neither_mask_nor_result() -> None:
+    x = input_like()
+    assert saved_elements(lambda *args: F.relu(batch(*args)) * 2, x, parameters(8)) < x.numel()
+
+
+def test_a_relu_before_a_product_needs_no_more_than_that() -> None:
+    x, weight = input_like(), torch.randn(5, 3, requires_grad=True)
+    found = saved_elements(lambda x, w, b, v: F.relu(batch(x, w, b)) @ v, x, [*parameters(8), weight])
+    assert x.numel() <= found < 2 * x.numel()
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_a_result_that_is_made_anew_has_the_same_bits(name: str) -> None:
+    """Where the forward gives 0, nothing of the gradient goes through, however close a result is to it."""
+    norm, size = NORMS[name]
+    shape = (16, 8, 6, 5)
+    x = (torch.rand(shape, generator=torch.Generator().manual_seed(0)) < 0.5).float()
+    weight = torch.rand(size, generator=torch.Generator().manual_seed(1)) + 0.3
+    plain = torch.compile(norm, backend="stepwell")(x, weight, torch.zeros(size))
+    dim = 3 if name == "layer" else 1
+    bias = -torch.stack([part.unique()[0] for part in plain.unbind(dim)]).requires_grad_()
+    bias.retain_grad()
+
+    def function(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        return F.relu(norm(x, w, b))
+
+    output = torch.compile(function, backend="stepwell")(x, weight, bias)
+    (gradient,) = torch.autograd.grad(output.sum(), bias)
+    assert (output == 0).any()
+    others = [other for other in range(4) if other != dim]
+    assert torch.equal(gradient, (output > 0).sum(others).float())
+
+
 def test_for_any_batch() -> None:
     x, (w, b) = input_like(), parameters(8)
     compiled = torch.compile(lambda *args: F.silu(group(*args)), backend=Recorder().backend, dynamic=True)
