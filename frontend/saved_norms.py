@@ -80,12 +80,13 @@ mean, and reciprocal deviation."""
 def recompute_norms(joint: fx.GraphModule, num_fwd_outputs: int) -> None:
     """Gives those users of norms that a joint graph's forward does not need pointwise steps in place of the norms.
 
-    Only where all such users fuse with what they read: for others the result is in memory anyway.
+    Only where all such users fuse with what they read: for others the result is in memory anyway. What a checkpoint is
+    to save or not is left to it.
     """
     graph = joint.graph
     outputs: Any = graph.output_node().args[0]
     forward = _needed_for(outputs[:num_fwd_outputs])
-    for norm in [node for node in graph.nodes if node.target in NORMS]:
+    for norm in [node for node in graph.nodes if node.target in NORMS and "recompute" not in node.meta]:
         results = {user.args[1]: user for user in norm.users if user.target is operator.getitem}
         output, mean, scale = (results.get(position) for position in range(3))
         if output is None or mean is None or scale is None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 from stepwell.frontend.autograd import GraphRole, stepwell_backend
 from stepwell.tests.frontend.test_autograd import Recorder
@@ -96,6 +98,19 @@ def test_of_running_statistics_nothing_is_made_anew() -> None:
     mean, variance = torch.zeros(8), torch.ones(8)
     x = input_like()
     saved_elements(lambda x, w, b: F.silu(F.batch_norm(x, mean, variance, w, b)), x, parameters(8))
+
+
+@pytest.mark.parametrize("policy", [CheckpointPolicy.MUST_SAVE, CheckpointPolicy.MUST_RECOMPUTE])
+def test_a_checkpoint_decides_itself(policy: CheckpointPolicy) -> None:
+    contexts = partial(create_selective_checkpoint_contexts, lambda context, target, *args, **kwargs: policy)
+
+    def function(x: Tensor, w: Tensor, b: Tensor) -> Any:
+        inner = lambda *args: F.silu(group(*args))  # noqa: E731
+        return checkpoint(inner, x, w, b, use_reentrant=False, context_fn=contexts)
+
+    x = input_like()
+    found = saved_elements(function, x, parameters(8))
+    assert (found >= x.numel()) == (policy is CheckpointPolicy.MUST_SAVE)
 
 
 def test_a_relu_needs_neither_mask_nor_result() -> None:
