@@ -6,7 +6,7 @@ has a fast native kernel and no row (convolutions, attention, sorting, linear al
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from typing import Any, TypeAlias
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch._decomp import get_decompositions
 from torch._ops import OpOverload
 from torch._prims_common import suggest_memory_format
-from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, statically_known_true
 
 from .aten import TABLE
 from .import_fx import is_empty
@@ -64,13 +64,17 @@ def decomposition_table(fallback_random: bool = False) -> dict[Any, Callable[...
     names = [name for name in _NAMES if not (fallback_random and name in _RANDOM)]
     packets = [packet for name in names if (packet := getattr(torch.ops.aten, name, None)) is not None]
     found = get_decompositions(packets)
-    taken = {target: _of_elements(rule) for target, rule in found.items() if _is_taken_apart(target)}
+    taken = {target: _of_elements(_of_types(rule, target)) for target, rule in found.items() if _is_taken_apart(target)}
     padded = {target: _like_operand(taken[target]) for target in _PADDED}
     spaced = {target: _of_floats(rule) for target, rule in taken.items() if target in _LINSPACES}
     dropped = {target: _of_probabilities(rule) for target, rule in taken.items() if target in _DROPOUTS}
     alike = {target: _of_one_type(taken[target]) for target in _HUBER}
     plain = {target: _of_plain_layouts(taken[target]) for target in _LAYING_OUT}
-    own = {torch.ops.aten._unique.default: _unique, torch.ops.aten.threshold_backward.default: _masked_gradient}
+    own = {
+        torch.ops.aten._efficientzerotensor.default: _zeros_in_memory,
+        torch.ops.aten._unique.default: _unique,
+        torch.ops.aten.threshold_backward.default: _masked_gradient,
+    }
     return taken | padded | spaced | dropped | alike | plain | own
 
 
@@ -82,14 +86,49 @@ Decomposition: TypeAlias = Callable[..., Any]
 
 
 def _of_elements(rule: Decomposition) -> Decomposition:
-    """The rule for operands with elements; what has none stays whole, as eager's own kernel lays its results out."""
+    """The rule for operands with elements; what has none stays whole, as eager's own kernel lays its results out. So
+    does that of which the rule must know more than is known of sizes that depend on data."""
 
     @wraps(rule)
     def decomposed(*args: Any, **kwargs: Any) -> Any:
-        first = args[0] if args else None
-        return NotImplemented if is_empty(first) else rule(*args, **kwargs)
+        if is_empty(args[0] if args else None):
+            return NotImplemented
+        try:
+            return rule(*args, **kwargs)
+        except GuardOnDataDependentSymNode:
+            return NotImplemented
 
     return decomposed
+
+
+_IS_TAKEN: dict[Callable[[Sequence[torch.dtype]], bool], tuple[str, ...]] = {
+    lambda types: types[0].is_floating_point: ("celu", "glu", "huber_loss", "logaddexp2"),
+    lambda types: types[0].itemsize != 2: ("special_bessel_j0", "special_log_ndtr", "trace"),
+    lambda types: torch.bool not in types: ("reflection_pad1d", "reflection_pad2d", "reflection_pad3d", "trace"),
+    lambda types: not any(type_.is_complex for type_ in types): ("linspace", "logspace", "special_xlog1py"),
+}  # fmt: skip
+"""Types of the tensors that eager takes (`trace` also some others), and the packets of which it asks that: torch's
+rules would compute something of all."""
+
+
+def _of_types(rule: Decomposition, target: Any) -> Decomposition:
+    """The rule for types that eager takes. Calls on others stay whole, for eager to refuse."""
+    asked = [accepts for accepts, names in _IS_TAKEN.items() if target.overloadpacket.__name__ in names]
+    if not asked:
+        return rule
+
+    @wraps(rule)
+    def decomposed(*args: Any, **kwargs: Any) -> Any:
+        types = [operand.dtype for operand in args if isinstance(operand, Tensor)]
+        taken = not types or all(accepts(types) for accepts in asked)
+        return rule(*args, **kwargs) if taken else NotImplemented
+
+    return decomposed
+
+
+def _zeros_in_memory(size: Any, **options: Any) -> Tensor:
+    """As a tangent of forward mode may be; what has no memory a kernel cannot read."""
+    return torch.zeros(size, **options)
 
 
 def _unique(self: Tensor, sorted: bool = True, return_inverse: bool = False) -> Any:

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import sympy
 import torch
-from torch import Tensor, fx
+from torch import SymInt, Tensor, fx
 from torch._ops import OpOverload
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.utils._sympy.functions import Max
 
 from .element_types import TYPES, Types
 from .strides import POSITIONS, layout_rule
@@ -38,7 +41,7 @@ def _correct(node: fx.Node, changed: set[fx.Node]) -> None:
         places = POSITIONS.get(node.target, range(1))
         shares = isinstance(node.target, OpOverload) and node.target.is_view
         node.meta["val"] = _with_layout(node.meta["val"], wanted, places, shares)
-    if _traits(before) != _traits(node.meta.get("val")):
+    if not _agree(before, node.meta.get("val")):
         changed.add(node)
 
 
@@ -90,12 +93,39 @@ def _laid_out(fake: Any, wanted: torch.memory_format | tuple[Any, ...], shares: 
             laid_out = torch.empty_strided(fake.shape, wanted, dtype=fake.dtype, device=fake.device)
         else:
             laid_out = torch.empty(fake.shape, dtype=fake.dtype, device=fake.device, memory_format=wanted)
-    return fake if laid_out.stride() == fake.stride() else laid_out
+    return fake if _same_strides(laid_out, fake) else laid_out
 
 
 def _tensors(value: Any) -> Iterable[Any]:
     return [leaf for leaf in (value if isinstance(value, tuple | list) else (value,)) if isinstance(leaf, Tensor)]
 
 
-def _traits(value: Any) -> list[Any]:
-    return [(leaf.dtype, leaf.stride()) for leaf in _tensors(value) if leaf.layout == torch.strided]
+def _agree(first: Any, second: Any) -> bool:
+    """Whether the strided tensors in two values are of the same types and strides."""
+    strided = [[leaf for leaf in _tensors(value) if leaf.layout == torch.strided] for value in (first, second)]
+    return len(strided[0]) == len(strided[1]) and all(
+        one is other or (one.dtype == other.dtype and _same_strides(one, other))
+        for one, other in zip(*strided, strict=True)
+    )
+
+
+def _same_strides(first: Tensor, second: Tensor) -> bool:
+    strides = first.stride(), second.stride()
+    return len(strides[0]) == len(strides[1]) and all(map(_is_same, *strides))
+
+
+def _is_same(first: int | SymInt, second: int | SymInt) -> bool:
+    """Whether two strides are equal. Of what depends on data that is decided by form, and not for empty tensors:
+    torch makes strides of `Max(1, size)` or of `size`."""
+    if not (free_unbacked_symbols(first) or free_unbacked_symbols(second)):
+        return bool(first == second)
+    return bool(_of_filled(first) == _of_filled(second))
+
+
+def _of_filled(stride: int | SymInt) -> sympy.Expr:
+    """The stride where no size is 0."""
+    form = stride.node.expr if isinstance(stride, SymInt) else sympy.Integer(stride)
+    return form.replace(
+        lambda part: isinstance(part, Max) and sympy.S.One in part.args,
+        lambda part: Max(*(size for size in part.args if size != 1)),
+    )

@@ -454,11 +454,12 @@ Interval = tuple[int | None, int | None]
 class Domain:
     """What is known of the leaves: dim k runs over `[0, extents[k])`, symbols lie in their guarded range.
 
-    A symbol without a range is a size, so it is at least 0.
+    A symbol without a range is a size, so it is at least 0, unless `others` says something else.
     """
 
     extents: Mapping[int, Expr]
     symbols: Mapping[str, Interval]
+    others: Interval = (0, None)
 
     def interval(self, expr: Expr) -> Interval:
         """Bounds of the expression by interval arithmetic, exact for the linear part."""
@@ -474,7 +475,7 @@ class Domain:
 
     def _atom_interval(self, atom: Atom) -> Interval:
         if atom.kind == "symbol":
-            return self.symbols.get(atom.args[0], (0, None))
+            return self.symbols.get(atom.args[0], self.others)
         if atom.kind == "dim":
             extent = self.extents.get(atom.args[0])
             if extent is None:
@@ -645,7 +646,8 @@ _OPERATOR_INTERVALS: dict[str, Callable[[Interval, Interval], Interval]] = {
 }
 
 
-_ANYWHERE = Domain({}, {})
+_ANYWHERE = Domain({}, {}, (None, None))
+"""Holds for symbols that are no sizes, too: the bound of a slice may be negative."""
 
 
 def contiguous_strides(sizes: Iterable[ExprLike]) -> tuple[Expr, ...]:

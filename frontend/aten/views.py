@@ -99,10 +99,10 @@ def flip(builder: GraphBuilder, self: Value, dims: Sequence[int]) -> Value:
 
 
 def position_in(builder: GraphBuilder, position: ExprLike, size: Expr) -> Expr:
-    """An index that may count from the end, counted from the start."""
+    """An index that may count from the end, counted from the start. A symbol's sign may be known at run time alone."""
     expr = as_expr(position)
-    negative = builder.symbols.domain.is_nonnegative(-expr - 1)
-    return expr + size if negative else expr
+    is_negative = builder.symbols.simplify(minimum(maximum(-expr, 0), 1))  # as a number
+    return expr + is_negative * size
 
 
 def clamped(builder: GraphBuilder, position: ExprLike, size: Expr) -> Expr:

@@ -77,7 +77,7 @@ def canonical(place: Place, same_as: tuple[int, ...], sizes: Sizes) -> tuple[tup
 @lru_cache(maxsize=REMEMBERED)
 def linear_offset(results: tuple[Expr, ...], strides: tuple[Expr, ...]) -> Expr:
     """`Σ index * stride`, with what divisions took apart rejoined."""
-    return Domain({}, {}).simplify(linearize(results, strides))
+    return linearize(results, strides)
 
 
 # -- digits ------------------------------------------------------------------------------------------

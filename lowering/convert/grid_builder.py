@@ -46,8 +46,8 @@ class Run:
 
 Axes = tuple[Axis, ...]
 
-_INDICES = Domain({position: const(1 << 62) for position in range(16)}, {})
-"""Indices are not negative."""
+_INDICES = {position: const(1 << 62) for position in range(16)}
+"""Their extents: indices are not negative."""
 
 MOST_SMALL = 1 << 30
 """Numbers up to which 32 bits hold what index expressions compute."""
@@ -245,7 +245,8 @@ class GridBuilder(BlockBuilder):
             return self.numbers(self.runs[indices[atom.args[0]]])
         if atom.kind == "dim" and (value := self.values[indices[atom.args[0]]]) in self.axes:
             return self.add(tile.ConvertOp.make("trunci", value, i32)) if self.number_type == i32 else value
-        if atom.kind in _UNSIGNED and all(_INDICES.is_nonnegative(arg) for arg in atom.args):
+        known = Domain(_INDICES, dict(self.sizes.intervals))
+        if atom.kind in _UNSIGNED and all(known.is_nonnegative(arg) for arg in atom.args):
             return self.binary(_UNSIGNED[atom.kind], *(self.evaluate(indices, arg) for arg in atom.args))
         return super()._evaluate_atom(indices, atom, varying)
 

@@ -50,6 +50,55 @@ def test_one_graph_serves_all_sizes(name: str) -> None:
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
 
 
+BOUNDS: dict[str, Callable[[Tensor, int], Any]] = {
+    "first rows": lambda x, bound: x[:bound] * 2,
+    "last rows": lambda x, bound: x[bound:],
+    "every other row": lambda x, bound: x[bound::2].exp(),
+    "one row": lambda x, bound: x.select(0, bound) + 1,
+    "rows from there": lambda x, bound: x.narrow(0, bound, 1) * 2,
+    "a row that is written": lambda x, bound: torch.select_scatter(x, x[0] * 0, 0, bound),
+    "rows that are written": lambda x, bound: torch.slice_scatter(x, x[bound:] * 3, 0, bound),
+    "rows that are added to": lambda x, bound: x.clone().index_put((torch.tensor([bound]),), x[0], accumulate=True),
+    "columns moved": lambda x, bound: x.roll(bound, 1) * 2,
+    "diagonals": lambda x, bound: x.triu(bound) + x.diagonal(bound).sum(),
+    "quotients": lambda x, bound: x * (bound // 3) + bound % 5 - (x.shape[0] * bound) // 4,
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_bounds_and_other_integers_of_either_sign(name: str) -> None:
+    """Their sign is a guard of the graph, or known at run time only; unlike sizes they may be negative."""
+    function = BOUNDS[name]
+    fast = torch.compile(function, backend="stepwell", fullgraph=True, dynamic=True, options={"strict": True})
+    for rows, bound in ((7, -3), (7, 3), (9, -2), (5, 4), (8, -8), (6, 0)):
+        x = torch.randn(rows, 6)
+        same(fast(x, bound), function(x, bound))
+
+
+UNKNOWN: dict[str, Callable[[Tensor], Any]] = {
+    "flip": lambda x: x.flip(1),
+    "flip all": lambda x: x.flip(0, 1).sum(0),
+    "hardtanh": functional.hardtanh,
+    "numbers for NaN": lambda x: x.nan_to_num(1.0),
+    "renorm": lambda x: x.renorm(2, 0, 1.0),
+    "addcdiv": lambda x: torch.addcdiv(x, x, x.exp()),
+    "normalized": functional.normalize,
+    "what is among others": lambda x: torch.isin(x, x[0]),
+    "signs of infinity": lambda x: (torch.isneginf(x), torch.isposinf(x), torch.isfinite(x)),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_sizes_of_which_nothing_is_known(name: str) -> None:
+    function = UNKNOWN[name]
+    fast = torch.compile(function, backend="stepwell", fullgraph=True, options={"strict": True})
+    for sizes in ((5, 3), (2, 7)):
+        x = torch.randn(sizes)
+        for dim in range(2):
+            torch._dynamo.decorators.mark_unbacked(x, dim)
+        same(fast(x), function(x))
+
+
 def test_random_integers_of_sizes_in_tensors() -> None:
     compiled = torch.compile(lambda count: torch.randint(3, 5, (count.item(),)), backend="stepwell", fullgraph=True)
     for count in (4, 7):

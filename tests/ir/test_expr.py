@@ -17,6 +17,8 @@ from stepwell.ir.expr import (
     dim,
     floordiv,
     linearize,
+    maximum,
+    minimum,
     mod,
     symbol,
 )
@@ -111,6 +113,14 @@ def test_splitting_and_joining_an_index_is_nothing() -> None:
     sizes = [const(4), symbol("s0"), const(8)]
     indices = delinearize(dim(0), sizes)
     assert Domain({}, {}).simplify(linearize(indices, contiguous_strides(sizes))) == dim(0)
+
+
+def test_joining_an_index_assumes_nothing_of_symbols() -> None:
+    """A size is not negative, but the bound of a slice may be."""
+    start = minimum(maximum(symbol("bound") + symbol("size"), 0), symbol("size"))
+    assert linearize([start], [const(1)]) == start
+    assert Domain({}, {}).simplify(start) == symbol("size")
+    assert Domain({}, {"bound": (None, -1)}).simplify(start) == start
 
 
 def test_text_is_readable() -> None:

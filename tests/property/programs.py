@@ -36,7 +36,7 @@ from stepwell.ir.dtypes import (
     element_of,
     is_float,
 )
-from stepwell.ir.expr import Expr, as_expr, contiguous_strides, product, symbol
+from stepwell.ir.expr import Expr, as_expr, contiguous_strides, maximum, minimum, product, symbol
 from stepwell.ir.graph.attributes import DataAttr
 from stepwell.ir.memory import shape_of, tensor_shape
 from stepwell.ir.shapes import SYMBOLS, SymbolAttr, SymbolRange, sizes_of, tensor_type
@@ -193,6 +193,9 @@ def _data(choose: Choices, element: Attribute, shape: Sequence[int]) -> Array:
 
 Step = Callable[["Grower"], "Value | None"]
 
+BOUND, BOUNDS = "bound", (-2, 1)
+"""The symbol that is no size, and its range: it counts from the start or the end of a dim."""
+
 
 @dataclass
 class Grower:
@@ -249,7 +252,7 @@ class Grower:
     @property
     def sizes(self) -> Sequence[Expr]:
         """What a dim may measure, simple sizes first; one takes more than a vector register."""
-        named = [symbol(name) for name in self.symbols]
+        named = [symbol(name) for name in self.symbols if name != BOUND]
         return [as_expr(2), as_expr(3), as_expr(1), *named, as_expr(4), as_expr(0), as_expr(5), *named, as_expr(19)]
 
     def index(self, sizes: Sequence[Expr], below: int) -> Value | None:
@@ -470,12 +473,18 @@ def reshape(g: Grower) -> Value | None:
 
 
 def _box(g: Grower, value: Value) -> tuple[list[Expr | int], list[Expr], list[int]]:
-    """Starts, sizes and steps of a part of a tensor."""
+    """Starts, sizes and steps of a part of a tensor, of one element where a bound says which."""
     starts: list[Expr | int] = []
     sizes: list[Expr] = []
     steps: list[int] = []
     for size in value.sizes:
         known = g.size(size)
+        if BOUND in g.symbols and known > BOUNDS[1] and g.choose.boolean():
+            bound = symbol(BOUND)
+            starts.append(bound + minimum(maximum(-bound, 0), 1) * size)
+            steps.append(1)
+            sizes.append(as_expr(1))
+            continue
         start = g.choose.integer(0, min(known, 2)) if size.is_constant else g.choose.integer(0, min(known, 1))
         step = g.choose.integer(1, 2) if size.is_constant else 1
         starts.append(start)
@@ -741,7 +750,7 @@ class RoomyGrower(Grower):
 
     @property
     def sizes(self) -> Sequence[Expr]:
-        named = [symbol(name) for name in self.symbols]
+        named = [symbol(name) for name in self.symbols if name != BOUND]
         return [as_expr(37), as_expr(2), as_expr(19), *named, as_expr(70), *named, as_expr(8)]
 
     @property
@@ -762,13 +771,18 @@ def _finished(g: Grower) -> Program:
     inputs, outputs = [argument.type for argument in g.block.args], [value.ssa.type for value in results]
     function = FuncOp("main", (inputs, outputs), Region(g.block))
     if g.symbols:
-        ranges = [SymbolAttr(SymbolRange(name, 2, None, size)) for name, size in g.symbols.items()]
+        ranges = [
+            SymbolAttr(SymbolRange(name, *(BOUNDS if name == BOUND else (2, None)), value))
+            for name, value in g.symbols.items()
+        ]
         function.attributes[SYMBOLS] = ArrayAttr(ranges)
     return Program(ModuleOp([function]), g.arguments, [value.trust for value in results], g.exact_functions)
 
 
 def grown(choose: Choices, most: int, exact_functions: bool, grower: type[Grower] = Grower) -> Program:
     symbols = {f"s{k}": choose.one_of((2, 3, 5, 4, 21)) for k in range(choose.integer(0, 2))}
+    if choose.boolean():
+        symbols[BOUND] = choose.integer(*BOUNDS)
     block = Block(arg_types=[IndexType()] * len(symbols))
     for argument, name in zip(block.args, symbols, strict=True):
         argument.name_hint = name
