@@ -12,7 +12,7 @@ from enum import Enum
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
-from torch import fx, ops
+from torch import Tensor, fx, ops, zeros_like
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config as functorch_config
 from torch._functorch import partitioners
@@ -73,7 +73,25 @@ def stepwell_backend(
         decompositions=decomposition_table(fallback_random),
         keep_inference_input_mutations=True,
     )
+    empty = [
+        place for place, value in enumerate(example_inputs) if isinstance(value, Tensor) and value._is_zerotensor()
+    ]
+    if empty:
+        return _with_memory(backend(gm, _filled(example_inputs, empty)), empty)
     return backend(gm, example_inputs)
+
+
+def _with_memory(function: Callable[..., Any], places: Sequence[int]) -> Callable[..., Any]:
+    """The function for arguments of which those at some places are zeros that have no memory."""
+
+    def filled(*arguments: Any) -> Any:
+        return function(*_filled(arguments, places))
+
+    return filled
+
+
+def _filled(values: Sequence[Any], places: Sequence[int]) -> list[Any]:
+    return [zeros_like(value) if place in places else value for place, value in enumerate(values)]
 
 
 def _boxed(function: BoxedCallable) -> BoxedCallable:

@@ -50,6 +50,11 @@ def _of_places(node: fx.Node) -> Types:
     return {1: torch.int64, 2: torch.int64}
 
 
+def _of_attention(node: fx.Node) -> Types:
+    """The logarithms of sums are as wide as they are summed up; fakes of torch 2.11 make those of float64 narrower."""
+    return {1: torch.promote_types(_tensors(node)[0].dtype, torch.float32)}
+
+
 TYPES: dict[Any, TypeRule] = {
     target: rule
     for name, rule in {
@@ -58,6 +63,7 @@ TYPES: dict[Any, TypeRule] = {
         "aten._native_batch_norm_legit.no_stats": _of_statistics,
         "aten._native_batch_norm_legit_functional.default": _of_running_statistics(3),
         "aten._native_batch_norm_legit_no_training.default": _of_statistics,
+        "aten._scaled_dot_product_flash_attention_for_cpu.default": _of_attention,
         "aten.huber_loss.default": _like(0),
         "aten.native_group_norm.default": _of_statistics,
         "aten.native_layer_norm.default": _of_statistics,

@@ -375,7 +375,7 @@ class _Importer:
             return self._mutation(node, target, arguments[1], location)
         self.builder.begin(node, tuple(self._result_types(result)), location)
         may_be_native = node not in self.sizes.definitions and devices.runs_at(self.home, node)
-        may_be_native = may_be_native and not _computes_nothing(node)
+        may_be_native = may_be_native and not _computes_nothing(node) and not _sees_negated(node)
         if may_be_native and self._is_native(result, (arguments, keywords)):
             try:
                 return self._native(node, self._brought_home(node.args), self._brought_home(node.kwargs))
@@ -388,7 +388,10 @@ class _Importer:
         argument: Value = self.values[target]
         self.builder.begin(node, (argument.ssa.type,), location)
         value = value.to(argument.element).broadcast(argument.sizes)
-        self.builder.append(CopyIntoOp.make(value.ssa, argument.ssa))
+        if _is_negated(target):
+            self._extern(node, node.target, node.meta["val"], [argument, value], {})
+        else:
+            self.builder.append(CopyIntoOp.make(value.ssa, argument.ssa))
         self.mutated.append(self.placeholders.index(target))
         self.written[node] = target
         return value
@@ -455,13 +458,10 @@ class _Importer:
         )
 
     def _native(self, node: fx.Node, arguments: list[Any], keywords: dict[str, Any]) -> Any:
-        row, lists = _row(node.target)
-        elements = [value.element for value in _tensors(arguments)]
-        if row is None or (elements and refuses(node.target, elements)):
-            raise Declined
-        if lists:
-            return self._each(node, row, arguments, keywords)
-        value = row(self.builder, *arguments, **keywords)
+        single = _single(node.target)
+        if single is not None:
+            return self._each(node, single, arguments, keywords)
+        value = _row(node.target, arguments)(self.builder, *arguments, **keywords)
         if isinstance(value, tuple | list):
             return [self._finished(node, one, wanted) for one, wanted in zip(value, self.builder.results, strict=True)]
         return self._finished(node, value, self.builder.type)
@@ -472,14 +472,21 @@ class _Importer:
         finished = self.builder.finish(value, wanted, _gives_alias(node.target))
         return self._named(Value(self.builder, finished.ssa), node)  # a tensor, whatever number it was made of
 
-    def _each(self, node: fx.Node, row: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
-        """A `_foreach_` op: the row for each element of its lists."""
+    def _each(self, node: fx.Node, target: OpOverload, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """A `_foreach_` op: that of single tensors for each element of its lists. Numbers that one of these refuses in
+        some types, bools and complex ones, are left to eager: torch does not ask on behalf of lists."""
         wanted, location = self.builder.results, self.builder.location
         values = []
-        for position, type_ in enumerate(wanted):
-            self.builder.begin(node, (type_,), location)
-            one = [argument[position] if isinstance(argument, list) else argument for argument in arguments]
-            values.append(self._finished(node, row(self.builder, *one, **keywords), type_))
+        try:
+            for position, type_ in enumerate(wanted):
+                self.builder.begin(node, (type_,), location)
+                one = [argument[position] if isinstance(argument, list) else argument for argument in arguments]
+                if any(isinstance(argument, bool | complex) for argument in (*one, *keywords.values())):
+                    raise Declined
+                value = _row(target, one)(self.builder, *one, **keywords)
+                values.append(self._finished(node, value, type_))
+        finally:
+            self.builder.begin(node, wanted, location)
         return values
 
     def _named(self, value: Value, node: fx.Node) -> Value:
@@ -574,16 +581,23 @@ _SINGLE = {"List": "Tensor", "Scalar": "Tensor", "ScalarList": "Tensor", "Scalar
 """Overload of a `_foreach_` op → that of the op for one element of its lists."""
 
 
+def _row(target: Any, arguments: list[Any]) -> Callable[..., Any]:
+    """The row of an overload; raises Declined where it has none, or eager refuses the types of its tensors."""
+    elements = [value.element for value in _tensors(arguments)]
+    if target not in TABLE or (elements and refuses(target, elements)):
+        raise Declined
+    return TABLE[target]
+
+
 @lru_cache(maxsize=4096)
-def _row(target: Any) -> tuple[Callable[..., Any] | None, bool]:
-    """The row of an overload, and whether it is to be applied to each element of lists."""
-    row = TABLE.get(target)
-    if row is not None or not isinstance(target, OpOverload) or "_foreach_" not in target.name():
-        return row, False
+def _single(target: Any) -> OpOverload | None:
+    """Of a `_foreach_` op that of single tensors, if that has a row."""
+    if target in TABLE or not isinstance(target, OpOverload) or "_foreach_" not in target.name():
+        return None
     packet = getattr(torch.ops.aten, target.name().removeprefix("aten::_foreach_").partition(".")[0], None)
     single = _SINGLE.get(target._overloadname, "default")
     found = [getattr(packet, name, None) for name in (single, "default", target._overloadname)]
-    return next((TABLE[one] for one in found if one in TABLE), None), True
+    return next((one for one in found if one in TABLE), None)
 
 
 _SILENT_VIEWS = {torch.ops.aten.unsafe_split, torch.ops.aten.unsafe_split_with_sizes}
@@ -606,6 +620,16 @@ def _computes_nothing(node: fx.Node) -> bool:
     return (isinstance(first, fx.Node) and is_empty(first.meta.get("val"))) or (
         bool(results) and all(map(is_empty, results))
     )
+
+
+def _sees_negated(node: fx.Node) -> bool:
+    """Whether a tensor that it takes or gives lies in memory with the other sign, as the imaginary part of a conjugate
+    does. Eager's operators know; of others' operands torch makes copies, by operators that take such tensors."""
+    return any(map(_is_negated, (node, *node.all_input_nodes)))
+
+
+def _is_negated(node: fx.Node) -> bool:
+    return any(leaf.is_neg() for leaf in devices.tensors_of(node))
 
 
 def _storage(node: Any) -> int:

@@ -431,8 +431,9 @@ def heaviside(builder: GraphBuilder, self: Value, values: Value) -> Value:
 
 
 @imports("prims.convert_element_type", "aten._to_copy")
-def convert(builder: GraphBuilder, self: Value, *arguments: Any, **options: Any) -> Value:
-    return self.to(builder.element)
+def convert(builder: GraphBuilder, self: Operand, *arguments: Any, **options: Any) -> Value:
+    """`torch.func.vmap` has numbers converted, too."""
+    return self.to(builder.element) if isinstance(self, Value) else builder.full(self, builder.element)
 
 
 @imports("aten.clone", "prims.clone", "aten.lift_fresh_copy")

@@ -52,7 +52,9 @@ def cumprod(builder: GraphBuilder, self: Value, dim: int, *, dtype: Any = None) 
 
 
 def _scan(builder: GraphBuilder, self: Value, dim: int, combiner: str) -> Value:
-    """As eager on the CPU, f32 is accumulated in f64 and bf16 in f32."""
+    """As eager on the CPU, f32 is accumulated in f64 and bf16 in f32. Results of bools are refused there."""
+    if builder.element == BOOL:
+        raise Declined
     x = self.to(builder.element).up()
     x = x.to(FLOAT64) if builder.element == FLOAT32 else x
     return builder.emit(graph.ScanOp.make(x.ssa, x.dim(dim), combiner)) if x.rank else x

@@ -10,7 +10,7 @@ from typing import Any
 
 from xdsl.ir import Attribute
 
-from ...ir.dtypes import BOOL, compute_type, is_float
+from ...ir.dtypes import BOOL, INT64, UINT8, compute_type, is_float
 from .registry import overload
 
 Elements = Sequence[Attribute]
@@ -21,8 +21,10 @@ def _is_one(elements: Elements) -> bool:
     return all(element == elements[0] for element in elements)
 
 
-def _has_floats_of_one_type(elements: Elements) -> bool:
-    return _is_one([element for element in elements if is_float(element)])
+def _are_classes(elements: Elements) -> bool:
+    """Floats, the numbers of classes, perhaps weights like the first."""
+    first, classes, *weights = elements
+    return is_float(first) and classes in (INT64, UINT8) and _is_one([first, *weights])
 
 
 def _are_parameters_as_wide(elements: Elements) -> bool:
@@ -32,9 +34,9 @@ def _are_parameters_as_wide(elements: Elements) -> bool:
 
 _ACCEPTED_BY: dict[Callable[[Elements], bool], tuple[str, ...]] = {
     lambda elements: is_float(elements[0]): (
-        "aten._weight_norm_interface_backward.default", "aten.binary_cross_entropy_with_logits.default",
-        "aten.hardsigmoid_backward.default", "aten.hardtanh_backward.default", "aten.leaky_relu_backward.default",
-        "aten.lerp.Scalar", "aten.lerp.Tensor", "aten.sigmoid_backward.default", "aten.tanh_backward.default",
+        "aten._weight_norm_interface_backward.default", "aten.hardsigmoid_backward.default",
+        "aten.hardtanh_backward.default", "aten.leaky_relu_backward.default", "aten.lerp.Scalar", "aten.lerp.Tensor",
+        "aten.sigmoid_backward.default", "aten.tanh_backward.default",
     ),
     lambda elements: elements[0] != BOOL: (
         "aten.argmax.default", "aten.argmin.default", "aten.ceil.default", "aten.clamp.Tensor", "aten.floor.default",
@@ -44,10 +46,13 @@ _ACCEPTED_BY: dict[Callable[[Elements], bool], tuple[str, ...]] = {
     lambda elements: is_float(elements[0]) and _is_one(elements): (
         "aten._log_softmax_backward_data.default", "aten._prelu_kernel.default", "aten._prelu_kernel_backward.default",
         "aten._softmax_backward_data.default", "aten.binary_cross_entropy.default",
-        "aten.binary_cross_entropy_backward.default", "aten.log_sigmoid_backward.default",
+        "aten.binary_cross_entropy_backward.default", "aten.binary_cross_entropy_with_logits.default",
+        "aten.log_sigmoid_backward.default",
     ),
     _is_one: ("aten.avg_pool2d_backward.default", "aten.heaviside.default", "aten.mv.default"),
-    _has_floats_of_one_type: ("aten.nll_loss2d_forward.default",),
+    lambda elements: BOOL not in elements: ("aten.rsub.Tensor", "aten.sub.Tensor"),
+    lambda elements: elements[-1] == BOOL: ("aten.native_dropout_backward.default",),
+    _are_classes: ("aten.nll_loss_forward.default", "aten.nll_loss2d_forward.default"),
     _are_parameters_as_wide: (
         "aten._native_batch_norm_legit.no_stats", "aten._native_batch_norm_legit_functional.default",
         "aten._native_batch_norm_legit_no_training.default", "aten.native_group_norm.default",

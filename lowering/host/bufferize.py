@@ -37,6 +37,12 @@ def buffer_type(type_: Attribute) -> Attribute:
     return host.BufferType.of(type_)
 
 
+def _is_of_one_native_type(values: Sequence[SSAValue]) -> bool:
+    """Whether what is computed is of the type that was promised: of mixed operands eager's result may be of another."""
+    elements = [element_of(value.type) for value in values if is_memory(value)]
+    return is_native(elements[0]) and all(element == elements[0] for element in elements)
+
+
 class Bufferizer:
     """Builds the buffer form of one function, op by op."""
 
@@ -112,7 +118,7 @@ class Bufferizer:
         """`graph.extern → host.extern`, in its `out=` form where there is one that needs no copy."""
         assert isinstance(op, graph.ExternOp)
         target, arguments, inputs = op.target.data, op.arguments.data, self._of(op.inputs)
-        if target in OUT_VARIANTS and is_native(element_of(SSAValue.get(op).type)):
+        if target in OUT_VARIANTS and _is_of_one_native_type([*op.inputs, *op.results]):
             self._compute_into(OUT_VARIANTS[target], inputs, arguments, op)
             return
         types = [buffer_type(result.type) if is_memory(result) else result.type for result in op.results]

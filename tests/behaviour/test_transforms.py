@@ -65,6 +65,15 @@ FUNCTIONS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "vmap of grad": (vmap(grad(total)), ((3, 4),)),
     "grad of grad": (gradient_of_gradient, ((4,),)),
     "jvp": (lambda x, tangent: jvp(torch.exp, (x,), (tangent,)), ((4,), (4,))),
+    "jvp of a product with what has no tangent": (
+        lambda x, tangent, y: jvp(lambda z: torch.matmul(y, z), (x,), (tangent,)),
+        ((4,), (4,), (4,)),
+    ),
+    "jvp of a product without elements": (
+        lambda x, tangent, y: jvp(lambda z: torch.linalg.vecdot(z, y), (x,), (tangent,)),
+        ((0,), (0,), (0,)),
+    ),
+    "vmap converts numbers": (vmap(nn.functional.softsign), ((3,),)),
     "vjp": (pulled_back, ((4,), (4,))),
     "jacrev": (jacrev(sine_times_sum), ((4,),)),
     "jacfwd": (jacfwd(sine_times_sum), ((4,),)),

@@ -133,6 +133,63 @@ def test_losses_of_two_types(loss: Callable[[Tensor, Tensor], Tensor], other: to
         torch.testing.assert_close(one, value, rtol=2 * unit, atol=2 * unit)
 
 
+def test_a_product_of_two_types() -> None:
+    """Eager refuses it, or gives the matrix's type, which torch's fake tensors do not say."""
+    operands = torch.ones(3, dtype=torch.float64), torch.eye(3), torch.arange(3.0)
+    try:
+        expected = torch.addmv(*operands)
+    except RuntimeError as refusal:
+        with pytest.raises(type(refusal)):
+            compiled(torch.addmv)(*operands)
+        return
+    same(compiled(torch.addmv)(*operands), expected)
+
+
+def test_the_gradient_of_attention_in_f64() -> None:
+    operands = [torch.randn(1, 2, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    attention: Callable[..., Tensor] = functional.scaled_dot_product_attention
+    found, expected = (
+        torch.autograd.grad(function(*operands).sum(), operands) for function in (compiled(attention), attention)
+    )
+    torch.testing.assert_close(found, expected)
+
+
+# -- tensors that do not lie in memory as they are -----------------------------------------------------
+
+
+def negated() -> list[Tensor]:
+    """The imaginary part of a conjugate, which lies in memory with the other sign."""
+    part = torch.complex(torch.ones(4), torch.arange(4.0)).conj().imag
+    assert part.is_neg()
+    return [part]
+
+
+NEGATED: dict[str, Callable[[Tensor], Any]] = {
+    "read": lambda x: x * 2 + 1,
+    "reduced": lambda x: (x.sum(), x[1:].exp().max()),
+    "written": lambda x: x.add_(1),
+    "overwritten in part": lambda x: x[1:].copy_(torch.ones(3)) + x[1:],
+    "returned": lambda x: (x[1:], x.clone()),
+}
+
+
+@pytest.mark.parametrize("name", NEGATED)
+def test_a_tensor_that_lies_there_with_the_other_sign(name: str) -> None:
+    function, (expected,), (found,) = NEGATED[name], negated(), negated()
+    same(compiled(function)(found), function(expected))
+    same(found, expected)
+
+
+def test_an_imaginary_part_inside_of_a_graph() -> None:
+    check(lambda z: z.conj().imag * 2 + z.conj().real, lambda: [torch.complex(torch.ones(4), torch.arange(4.0))])
+
+
+def test_zeros_that_have_no_memory() -> None:
+    for function in (lambda x: x * 2, lambda x: (x + 1).sum(), torch.relu):
+        zeros = torch._efficientzerotensor((3,))
+        same(compiled(function)(zeros), function(zeros))
+
+
 # -- memory that results share -----------------------------------------------------------------------
 
 
@@ -199,6 +256,7 @@ def test_limits_that_are_rounded(name: str, dtype: torch.dtype) -> None:
 # -- what eager refuses ------------------------------------------------------------------------------
 
 OUTSIDE = torch.tensor([7])
+MASK, WHOLE, PAIR = torch.tensor([True, False]), torch.tensor([1, 2]), torch.tensor([1.5, 2.0])
 REFUSED: dict[str, Callable[[], Any]] = {
     "argmax of bools": lambda: torch.tensor([True, False]).argmax(),
     "floor of bools": lambda: torch.tensor([True, False]).floor(),
@@ -216,6 +274,27 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "binary cross entropy of no number": lambda: functional.binary_cross_entropy(torch.ones(9) * NAN, torch.ones(9)),
     "dropout by no number": lambda: torch.dropout(torch.ones(9), NAN, True),
     "dropout by less than 0": lambda: torch.dropout(torch.ones(9), -0.1, True),
+    "bools that are subtracted": lambda: PAIR - MASK,
+    "bools from which numbers are subtracted": lambda: torch.rsub(PAIR, MASK),
+    "bools that shrink": lambda: functional.tanhshrink(MASK),
+    "distance of bools": lambda: torch.dist(PAIR, MASK),
+    "numbers of lists that are bools": lambda: torch._foreach_sub([PAIR], True),
+    "numbers of lists that are complex": lambda: torch._foreach_addcmul([PAIR], [PAIR], [PAIR], value=1j),
+    "lerp of lists of integers": lambda: torch._foreach_lerp([WHOLE], [WHOLE], 0.5),
+    "running sums of bools": lambda: MASK.cumsum(0, dtype=torch.bool),
+    "trace of bools": lambda: torch.trace(MASK[None]),
+    "reflected bools": lambda: functional.pad(MASK[None], (1, 1), mode="reflect"),
+    "celu of integers": lambda: functional.celu(WHOLE),
+    "glu of integers": lambda: functional.glu(WHOLE),
+    "huber loss of integers": lambda: functional.huber_loss(WHOLE, WHOLE),
+    "logaddexp2 of integers": lambda: torch.logaddexp2(WHOLE, WHOLE),
+    "negative log likelihood of integers": lambda: functional.nll_loss(WHOLE[None], WHOLE[:1]),
+    "negative log likelihood of bools": lambda: functional.nll_loss(PAIR[None], MASK[:1]),
+    "bessel function of f16": lambda: torch.special.bessel_j0(PAIR.half()),
+    "logarithm of a distribution in bf16": lambda: torch.special.log_ndtr(PAIR.bfloat16()),
+    "xlog1py of complex numbers": lambda: torch.special.xlog1py(PAIR, PAIR * 1j),
+    "numbers between complex bounds": lambda: torch.linspace(PAIR[0] * 1j, 2.0, 5, dtype=torch.float32),
+    "binary cross entropy of integers": lambda: functional.binary_cross_entropy_with_logits(PAIR, WHOLE),
     "softmax along a dim that is not there": lambda: torch.ones(4).softmax(5),
 }
 

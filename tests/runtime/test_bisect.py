@@ -22,7 +22,6 @@ from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, Rewrite
 from stepwell.__main__ import app
 from stepwell.backends.cpu.emit import EMITTERS
 from stepwell.backends.cpu.target import host_target
-from stepwell.frontend import import_fx
 from stepwell.frontend.aten import TABLE
 from stepwell.ir import graph
 from stepwell.ir.errors import BackendError
@@ -151,7 +150,6 @@ def test_a_bad_fusion_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_bad_import_names_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
     target: Any = torch.ops.aten.tanh.default
     monkeypatch.setitem(TABLE, target, TABLE[torch.ops.aten.sigmoid.default])
-    monkeypatch.setattr(import_fx, "_row", import_fx._row.__wrapped__)  # its cache would outlive the test
     fault = only(bisect(program, *inputs()))
     assert fault.step == IMPORT
     assert fault.application is not None
