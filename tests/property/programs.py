@@ -771,10 +771,10 @@ def _finished(g: Grower) -> Program:
     inputs, outputs = [argument.type for argument in g.block.args], [value.ssa.type for value in results]
     function = FuncOp("main", (inputs, outputs), Region(g.block))
     if g.symbols:
-        ranges = [
-            SymbolAttr(SymbolRange(name, *(BOUNDS if name == BOUND else (2, None)), value))
-            for name, value in g.symbols.items()
-        ]
+        ranges = []
+        for name, value in g.symbols.items():
+            low, high = BOUNDS if name == BOUND else (2, None)
+            ranges.append(SymbolAttr(SymbolRange(name, low, high, value)))
         function.attributes[SYMBOLS] = ArrayAttr(ranges)
     return Program(ModuleOp([function]), g.arguments, [value.trust for value in results], g.exact_functions)
 
