@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from random import Random
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -194,7 +194,7 @@ def _data(choose: Choices, element: Attribute, shape: Sequence[int]) -> Array:
 Step = Callable[["Grower"], "Value | None"]
 
 BOUND, BOUNDS = "bound", (-2, 1)
-"""The symbol that is no size, and its range: it counts from the start or the end of a dim."""
+"""The symbol that is no size, and its range."""
 
 
 @dataclass
@@ -207,6 +207,9 @@ class Grower:
     block: Block
     values: list[Value] = field(default_factory=list)
     arguments: list[Any] = field(default_factory=list)
+
+    BOUNDED: ClassVar[bool] = False
+    """Whether slices may begin where a symbol says that is no size."""
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -743,7 +746,13 @@ STEPS: tuple[Step, ...] = (
 )  # fmt: skip
 
 
-class RoomyGrower(Grower):
+class BoundedGrower(Grower):
+    """Grows programs that also slice at a bound, which counts from the start or the end of a dim."""
+
+    BOUNDED = True
+
+
+class RoomyGrower(BoundedGrower):
     """Grows programs on tensors of many vector registers, which are for machine code, as interpreters take long: loops
     over them are cut into runs, pieces and programs, none of which need end where a register does, along dims in any
     order."""
@@ -781,7 +790,7 @@ def _finished(g: Grower) -> Program:
 
 def grown(choose: Choices, most: int, exact_functions: bool, grower: type[Grower] = Grower) -> Program:
     symbols = {f"s{k}": choose.one_of((2, 3, 5, 4, 21)) for k in range(choose.integer(0, 2))}
-    if choose.boolean():
+    if grower.BOUNDED and choose.boolean():
         symbols[BOUND] = choose.integer(*BOUNDS)
     block = Block(arg_types=[IndexType()] * len(symbols))
     for argument, name in zip(block.args, symbols, strict=True):
@@ -797,7 +806,7 @@ def grown(choose: Choices, most: int, exact_functions: bool, grower: type[Grower
 def programs(draw: DrawFn, most: int = 18, exact_functions: bool = True) -> Program:
     """Programs of up to `most` steps, for hypothesis. Machine code is no `exact_functions`: its exponentials and the
     like are an ulp or two from the reference, so that no op may ask for their last bits."""
-    return grown(Drawn(draw), most, exact_functions)
+    return grown(Drawn(draw), most, exact_functions, BoundedGrower)
 
 
 def rolled_program(seed: int, most: int = 16, exact_functions: bool = True, grower: type[Grower] = Grower) -> Program:
@@ -805,4 +814,6 @@ def rolled_program(seed: int, most: int = 16, exact_functions: bool = True, grow
     return grown(Rolled(seed), most, exact_functions, grower)
 
 
-__all__ = ["APPROXIMATE", "Grower", "Program", "RoomyGrower", "Trust", "Value", "programs", "rolled_program"]
+__all__ = [
+    "APPROXIMATE", "BoundedGrower", "Grower", "Program", "RoomyGrower", "Trust", "Value", "programs", "rolled_program",
+]  # fmt: skip

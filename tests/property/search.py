@@ -35,7 +35,7 @@ from stepwell.runtime.reference import to_array
 from stepwell.tests.forks import Forks, Say
 from stepwell.tests.interpreters.support import context, parse
 from stepwell.tests.property.bounds import Reference
-from stepwell.tests.property.programs import Grower, Program, RoomyGrower, rolled_program
+from stepwell.tests.property.programs import BoundedGrower, Program, RoomyGrower, rolled_program
 from stepwell.tests.property.test_programs import FUSION, cost, text_of
 
 GRAPH = next(names for stage, names in CPU if stage == "graph")
@@ -76,7 +76,7 @@ class Examination:
         self.seed = seed
         self.step = "graph"
         self.native = seed % NATIVE_EVERY == 0
-        grower = RoomyGrower if seed % (2 * NATIVE_EVERY) == 0 else Grower
+        grower = RoomyGrower if seed % (2 * NATIVE_EVERY) == 0 else BoundedGrower
         self.program = rolled_program(seed, exact_functions=not self.native, grower=grower)
 
     def run(self) -> None:
