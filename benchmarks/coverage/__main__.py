@@ -23,6 +23,7 @@ from .cases import COMMON, Extent, dtypes_of, name_of, operators
 from .pool import Piece, run_pieces
 from .report import append, page, read, summary, verdict
 from .sweep import Result
+from .ways import WAYS
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "coverage.jsonl"
@@ -41,6 +42,7 @@ def main(
     varied: Annotated[int | None, typer.Option(help="How many of them in every layout and form.")] = None,
     other_samples: Annotated[int | None, typer.Option(help=f"How many in types but {', '.join(COMMON)}.")] = None,
     other_varied: Annotated[int | None, typer.Option(help="How many of these in every layout and form.")] = None,
+    ways: Annotated[str, typer.Option(help=f"Other ways to call them, with commas: {', '.join(WAYS)}.")] = "",
     device: Annotated[str, typer.Option(help="Where the tensors lie: cpu or cuda.")] = "cpu",
     jobs: Annotated[int, typer.Option(help="How many processes; 0: one for each core.")] = 0,
     budget: Annotated[float, typer.Option(help="After how many seconds nothing is begun; 0: never.")] = 0,
@@ -61,6 +63,9 @@ def main(
         "other_samples": other_samples,
         "other_varied": other_varied,
     }
+    if unknown := set(filter(None, ways.split(","))).difference(WAYS):
+        raise typer.BadParameter(f"no such way: {', '.join(unknown)}", param_hint="--ways")
+    chosen["ways"] = tuple(filter(None, ways.split(","))) or None
     extent = replace(usual, **{name: value for name, value in chosen.items() if value is not None})
     failed = models and _run_models(device, jobs, output.with_suffix(".models.txt"))
     wrong = _sweep(ops, types if dtypes is None else dtypes, extent, jobs, until, output)

@@ -46,25 +46,30 @@ class Call:
 
     def with_tensors(self, tensors: Sequence[Tensor]) -> Call:
         """The same call on other tensors."""
-        return Call(self.function, tuple(self._filled(tensors)), self.structure, self.process)
+        return Call(self.function, tuple(self.filled(tensors)), self.structure, self.process)
 
     def __call__(self, *tensors: Tensor) -> list[Any]:
-        args, kwargs = tree_unflatten(self._filled(tensors), self.structure)
+        return self.of_leaves(*self.filled(tensors))
+
+    def of_leaves(self, *leaves: Any) -> list[Any]:
+        """The results for other arguments, not of tensors alone."""
+        args, kwargs = tree_unflatten(list(leaves), self.structure)
         return tree_leaves(self.process(self.function(*args, **kwargs)))
 
-    def _filled(self, tensors: Sequence[Tensor]) -> list[Any]:
+    def filled(self, tensors: Sequence[Tensor]) -> list[Any]:
         rest = iter(tensors)
         return [next(rest) if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One call to compare; `gradients` asks for a backward pass, too."""
+    """One call to compare; `gradients` asks for a backward pass, too. `sizes` are known, "dynamic" or "unbacked"."""
 
     name: str
     call: Call
     gradients: bool = False
     raises: type[Exception] | None = None
+    sizes: str = ""
 
 
 # -- memory layouts ----------------------------------------------------------------------------------
@@ -138,13 +143,14 @@ COMMON = ("float32", "bfloat16", "int64", "bool")
 @dataclass(frozen=True)
 class Extent:
     """How much of the database is tried: so many samples of each operator and type (all if 0), and so many of them in
-    every layout and form, in the common types and in others."""
+    every layout and form, in the common types and in others; or the samples in certain ways instead."""
 
     samples: int = 0
     varied: int = 1
     device: str = "cpu"
     other_samples: int = 0
     other_varied: int = 1
+    ways: tuple[str, ...] = ()
 
     def of(self, dtype: torch.dtype) -> tuple[int, int]:
         """How many samples, and how many of them in every layout and form."""
@@ -156,6 +162,8 @@ class Extent:
         """As a phrase: which samples, where, and which of them in which forms."""
         common, other = _samples(self.samples, self.varied), _samples(self.other_samples, self.other_varied)
         types = f"{common} in {', '.join(COMMON)}, on {other} in other types" if common != other else common
+        if self.ways:
+            return f"{types}, on {self.device}, by the ways {', '.join(self.ways)}"
         return f"{types}, on {self.device}; in every form means also {', '.join(LAYOUTS)}, in place and into `out=`"
 
 
@@ -192,16 +200,22 @@ def samples_of(op: OpInfo, dtype: torch.dtype, extent: Extent) -> Samples:
     return [samples[int(number * step)] for number in range(int(len(samples) / step))]
 
 
+def plain_case(op: OpInfo, dtype: torch.dtype, extent: Extent, number: int, sample: Any) -> Case:
+    """The operator on a sample as it is."""
+    call = Call.of(op, (sample.input, *sample.args), sample.kwargs, sample.output_process_fn_grad)
+    differentiable = _differentiable(op, dtype, extent.device)
+    return Case(f"{number}", call, differentiable and any(tensor.requires_grad for tensor in call.tensors))
+
+
 def cases(op: OpInfo, dtype: torch.dtype, extent: Extent, samples: Samples) -> Iterator[Case]:
     """The cases that those samples make. Those that eager refuses are among them, on the CPU: a GPU may be lost after
     them."""
-    differentiable, (_, varied) = _differentiable(op, dtype, extent.device), extent.of(dtype)
+    _, varied = extent.of(dtype)
     for number, sample in samples:
-        call = Call.of(op, (sample.input, *sample.args), sample.kwargs, sample.output_process_fn_grad)
-        needs = differentiable and any(tensor.requires_grad for tensor in call.tensors)
-        yield Case(f"{number}", call, needs)
+        plain = plain_case(op, dtype, extent, number, sample)
+        yield plain
         if number < varied:
-            yield from _variations(op, sample, call, str(number), needs)
+            yield from _variations(op, sample, plain)
     if extent.device == "cpu" and (not samples or samples[0][0] == 0):
         yield from _errors(op, dtype)
 
@@ -210,7 +224,8 @@ def _differentiable(op: OpInfo, dtype: torch.dtype, device: str) -> bool:
     return bool(op.supports_autograd and dtype in op.supported_backward_dtypes(device))
 
 
-def _variations(op: OpInfo, sample: Any, call: Call, number: str, gradients: bool) -> Iterator[Case]:
+def _variations(op: OpInfo, sample: Any, plain: Case) -> Iterator[Case]:
+    call, number, gradients = plain.call, plain.name, plain.gradients
     for name, layout in LAYOUTS.items():
         if (op.name, name) in EAGER_CRASHES:
             continue

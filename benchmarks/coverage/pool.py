@@ -23,8 +23,9 @@ from typing import Any
 import torch
 from torch._logging._internal import set_logs
 
-from .cases import Extent, cases, operators, samples_of
+from .cases import Extent, operators, samples_of
 from .sweep import SECONDS_PER_CASE, Result, trying
+from .ways import cases_of
 
 SAMPLES_PER_PIECE = 40
 """An operator with more is cut into parts, which processes take up at the same time."""
@@ -203,7 +204,7 @@ def _reports(piece: Piece, op: Any, extent: Extent, until: float) -> Iterator[Re
     samples = samples_of(op, dtype, extent)
     parts = piece.parts or max(1, -(-len(samples) // SAMPLES_PER_PIECE))
     result = Result(piece.op, piece.dtype, piece.part, parts)
-    some = islice(cases(op, dtype, extent, samples[piece.part :: parts]), piece.skipped, None)
+    some = islice(cases_of(op, dtype, extent, samples[piece.part :: parts]), piece.skipped, None)
     for number, case in enumerate(trying(result, op, some), piece.skipped + 1):
         if time() > until:
             result.left = True

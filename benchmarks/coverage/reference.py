@@ -126,8 +126,8 @@ class _Shaking(TorchDispatchMode):
         return tree_map_only(Tensor, self.shaken, result)
 
     def shaken(self, x: Tensor) -> Tensor:
-        if x.layout != torch.strided or not (x.is_floating_point() or x.is_complex()):
-            return x
+        if x.layout != torch.strided or not (x.is_floating_point() or x.is_complex()) or x._is_zerotensor():
+            return x  # a tensor of zeros may have no memory
         parts = torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
         noise = torch.empty(parts.shape, dtype=torch.float64).uniform_(-SHAKEN, SHAKEN, generator=self.generator)
         parts = parts * (1 + noise.to(x.device))

@@ -93,15 +93,32 @@ def directly(externs: Externs, fallback_random: bool = False) -> Compiler:
     return compile
 
 
-def by_dynamo(backend: str, **options: Any) -> Compiler:
-    """By `torch.compile`, as a user would."""
+def by_dynamo(backend: str, sizes: str = "", **options: Any) -> Compiler:
+    """By `torch.compile`, as a user would; `sizes` are those of a case."""
 
     def compile(call: Call, tensors: Sequence[Tensor]) -> Compiled:
         torch._dynamo.reset()
-        compiled: Compiled = torch.compile(call.__call__, backend=backend, dynamic=False, options=options or None)
-        return compiled
+        if sizes == "dynamic":
+            whole = torch.compile(call.of_leaves, backend=backend, dynamic=True, options=options or None)
+            return lambda *tensors: whole(*call.filled(tensors))
+        compiled: Compiled = torch.compile(
+            call.__call__, backend=backend, dynamic=None if sizes else False, options=options or None
+        )
+        return _on_unknown_sizes(compiled) if sizes else compiled
 
     return compile
+
+
+def _on_unknown_sizes(compiled: Compiled) -> Compiled:
+    """Compiled for tensors of whose sizes nothing is known, but that they are no 0 or 1 where they are none now."""
+
+    def marked(*tensors: Tensor) -> Sequence[Any]:
+        for tensor in tensors:
+            for dim in (dim for dim, size in enumerate(tensor.shape) if size > 1):
+                torch._dynamo.decorators.mark_unbacked(tensor, dim)
+        return compiled(*tensors)
+
+    return marked
 
 
 # -- running -----------------------------------------------------------------------------------------

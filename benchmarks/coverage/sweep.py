@@ -15,10 +15,11 @@ from typing import Any
 
 import torch
 
-from .cases import Case, Extent, OpInfo, cases, name_of, samples_of
+from .cases import Case, Extent, OpInfo, name_of, samples_of
 from .judge import Difference, difference, kinds_beyond
 from .reference import Reference
 from .running import Compiler, Externs, Outcome, by_dynamo, directly, eagerly, run
+from .ways import cases_of
 
 SECONDS_PER_CASE = 60
 
@@ -54,7 +55,7 @@ class Result:
 def tried(op: OpInfo, dtype: torch.dtype, extent: Extent) -> Result:
     """All cases of an operator in one type."""
     result = Result(op.full_name, name_of(dtype))
-    for _ in trying(result, op, cases(op, dtype, extent, samples_of(op, dtype, extent))):
+    for _ in trying(result, op, cases_of(op, dtype, extent, samples_of(op, dtype, extent))):
         pass
     return result
 
@@ -101,12 +102,14 @@ def _verdict(case: Case, externs: Externs, *, values: bool, by_user: bool) -> st
         found = run(compiler, case.call, gradients=case.gradients)
         return found, difference(expected, found, reference, values=values)
 
-    found, differs = compared(directly(externs, fallback_random=random))
-    if differs or by_user:
-        found, differs = compared(by_dynamo("stepwell", strict=True, fallback_random=random))
+    differs: Difference = {}
+    if not case.sizes:
+        found, differs = compared(directly(externs, fallback_random=random))
+    if differs or by_user or case.sizes:
+        found, differs = compared(by_dynamo("stepwell", case.sizes, strict=True, fallback_random=random))
     if not differs:
         return "refused" if expected.error is not None else "passed"
-    uncompiled, also = compared(by_dynamo("aot_eager"))
+    uncompiled, also = compared(by_dynamo("aot_eager", case.sizes))
     if "error" in also:
         return "excused"
     if "error type" in also and type(found.error) is type(uncompiled.error):
