@@ -102,13 +102,13 @@ def _of_elements(rule: Decomposition) -> Decomposition:
 
 
 _IS_TAKEN: dict[Callable[[Sequence[torch.dtype]], bool], tuple[str, ...]] = {
-    lambda types: types[0].is_floating_point: ("celu", "glu", "huber_loss", "logaddexp2"),
+    lambda types: types[0].is_floating_point: ("celu", "glu", "huber_loss", "im2col", "logaddexp2"),
     lambda types: types[0].itemsize != 2: ("special_bessel_j0", "special_log_ndtr", "trace"),
     lambda types: torch.bool not in types: ("reflection_pad1d", "reflection_pad2d", "reflection_pad3d", "trace"),
     lambda types: not any(type_.is_complex for type_ in types): ("linspace", "logspace", "special_xlog1py"),
 }  # fmt: skip
-"""Types of the tensors that eager takes (`trace` also some others), and the packets of which it asks that: torch's
-rules would compute something of all."""
+"""Types of the tensors that eager takes (`trace` and `im2col` also some others), and the packets of which it asks that:
+torch's rules would compute something of all."""
 
 
 def _of_types(rule: Decomposition, target: Any) -> Decomposition:

@@ -113,7 +113,7 @@ def _on_unknown_sizes(compiled: Compiled) -> Compiled:
     """Compiled for tensors of whose sizes nothing is known, but that they are no 0 or 1 where they are none now."""
 
     def marked(*tensors: Tensor) -> Sequence[Any]:
-        for tensor in tensors:
+        for tensor in (tensor for tensor in tensors if tensor.layout == torch.strided):
             for dim in (dim for dim, size in enumerate(tensor.shape) if size > 1):
                 torch._dynamo.decorators.mark_unbacked(tensor, dim)
         return compiled(*tensors)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from xdsl.ir import Attribute
+
 from ...ir import graph
-from ...ir.dtypes import BOOL, INT32, INT64
+from ...ir.dtypes import BOOL, INT32, INT64, is_integer, numpy_dtype
 from ...ir.expr import ONE, ZERO, Expr, ExprLike, as_expr, contiguous_strides
 from ..builder import Declined, GraphBuilder, Operand, Value, broadcast_sizes, where
 from .registry import Row, imports
@@ -28,6 +31,14 @@ def _indices(indices: Sequence[Value | None]) -> tuple[list[Value], list[int]]:
     for _, index in given:
         sizes = broadcast_sizes(sizes, index.sizes)
     return [index.broadcast(sizes) for _, index in given], [dim for dim, _ in given]
+
+
+def _holds(element: Attribute, number: Operand) -> bool:
+    """Whether eager writes a number into that type: the type holds it, or its opposite where it has no sign."""
+    if not isinstance(number, int | float) or not is_integer(element):
+        return True
+    limits = np.iinfo(numpy_dtype(element))
+    return bool((limits.min or -limits.max) <= number <= limits.max)
 
 
 def _needs(condition: bool) -> None:
@@ -60,6 +71,7 @@ def masked_index(
     builder: GraphBuilder, self: Value, mask: Value, indices: Sequence[Value | None], fill: Operand
 ) -> Value:
     """Indices are good where the mask holds; they are clamped elsewhere."""
+    _needs(_holds(self.element, fill))
     places, dims = _indices(indices)
     found = builder.emit(graph.IndexOp.make(self.ssa, [place.ssa for place in places], dims, "wrapped"))
     return where(mask, found, builder.operand(fill, found.element))
@@ -245,6 +257,7 @@ def index_add(builder: GraphBuilder, self: Value, dim: int, index: Value, source
 
 @imports("aten.index_copy")
 def index_copy(builder: GraphBuilder, self: Value, dim: int, index: Value, source: Value) -> Value:
+    _needs(index.element == INT64)
     _needs_one_type(self, source)
     return _along(builder, self, dim, index, source, None, "copy")
 
@@ -261,8 +274,7 @@ def _along(
 
 @imports("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
 def index_fill(builder: GraphBuilder, self: Value, dim: int, index: Value, value: Operand) -> Value:
-    if not self.rank:
-        raise Declined
+    _needs(self.rank > 0 and index.element == INT64 and _holds(self.element, value))
     fill = value if isinstance(value, Value) else builder.full(value, self.element)
     place = index.reshape([index.count])
     indices = [None] * self.dim(dim)

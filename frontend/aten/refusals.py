@@ -10,7 +10,7 @@ from typing import Any
 
 from xdsl.ir import Attribute
 
-from ...ir.dtypes import BOOL, INT64, UINT8, compute_type, is_float
+from ...ir.dtypes import BOOL, INT32, INT64, UINT8, compute_type, is_float
 from .registry import overload
 
 Elements = Sequence[Attribute]
@@ -36,12 +36,15 @@ _ACCEPTED_BY: dict[Callable[[Elements], bool], tuple[str, ...]] = {
     lambda elements: is_float(elements[0]): (
         "aten._weight_norm_interface_backward.default", "aten.hardsigmoid_backward.default",
         "aten.hardtanh_backward.default", "aten.leaky_relu_backward.default", "aten.lerp.Scalar", "aten.lerp.Tensor",
-        "aten.sigmoid_backward.default", "aten.tanh_backward.default",
+        "aten.mse_loss.default", "aten.sigmoid_backward.default", "aten.tanh_backward.default",
     ),
     lambda elements: elements[0] != BOOL: (
-        "aten.argmax.default", "aten.argmin.default", "aten.ceil.default", "aten.clamp.Tensor", "aten.floor.default",
-        "aten.pow.Tensor_Tensor", "aten.round.default", "aten.rsub.Scalar", "aten.sub.Scalar",
-        "aten.threshold.default", "aten.threshold_backward.default", "aten.trunc.default",
+        "aten.__lshift__.Scalar", "aten.__lshift__.Tensor", "aten.__rshift__.Scalar", "aten.__rshift__.Tensor",
+        "aten.bitwise_left_shift.Tensor", "aten.bitwise_left_shift.Tensor_Scalar", "aten.bitwise_right_shift.Tensor",
+        "aten.bitwise_right_shift.Tensor_Scalar", "aten.argmax.default", "aten.argmin.default", "aten.ceil.default",
+        "aten.clamp.Tensor", "aten.floor.default", "aten.pow.Tensor_Tensor", "aten.round.default",
+        "aten.rsub.Scalar", "aten.sub.Scalar", "aten.threshold.default", "aten.threshold_backward.default",
+        "aten.trunc.default",
     ),
     lambda elements: is_float(elements[0]) and _is_one(elements): (
         "aten._log_softmax_backward_data.default", "aten._prelu_kernel.default", "aten._prelu_kernel_backward.default",
@@ -49,7 +52,11 @@ _ACCEPTED_BY: dict[Callable[[Elements], bool], tuple[str, ...]] = {
         "aten.binary_cross_entropy_backward.default", "aten.binary_cross_entropy_with_logits.default",
         "aten.log_sigmoid_backward.default",
     ),
-    _is_one: ("aten.avg_pool2d_backward.default", "aten.heaviside.default", "aten.mv.default"),
+    _is_one: (
+        "aten.addmm.default", "aten.avg_pool2d_backward.default", "aten.baddbmm.default", "aten.heaviside.default",
+        "aten.mv.default",
+    ),
+    lambda elements: elements[1] in (INT32, INT64): ("aten.embedding.default", "aten.index_select.default"),
     lambda elements: BOOL not in elements: ("aten.rsub.Tensor", "aten.sub.Tensor"),
     lambda elements: elements[-1] == BOOL: ("aten.native_dropout_backward.default",),
     _are_classes: ("aten.nll_loss_forward.default", "aten.nll_loss2d_forward.default"),

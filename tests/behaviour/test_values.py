@@ -133,16 +133,24 @@ def test_losses_of_two_types(loss: Callable[[Tensor, Tensor], Tensor], other: to
         torch.testing.assert_close(one, value, rtol=2 * unit, atol=2 * unit)
 
 
-def test_a_product_of_two_types() -> None:
+PRODUCTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "addmv": lambda addend, matrix: torch.addmv(addend, matrix, matrix[0]),
+    "addmm": lambda addend, matrix: torch.addmm(addend, matrix, matrix),
+    "baddbmm": lambda addend, matrix: torch.baddbmm(addend, matrix[None], matrix[None]),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_product_and_an_addend_of_another_type(name: str) -> None:
     """Eager refuses it, or gives the matrix's type, which torch's fake tensors do not say."""
-    operands = torch.ones(3, dtype=torch.float64), torch.eye(3), torch.arange(3.0)
+    function, operands = PRODUCTS[name], (torch.ones(3, dtype=torch.float64), torch.eye(3))
     try:
-        expected = torch.addmv(*operands)
+        expected = function(*operands)
     except RuntimeError as refusal:
         with pytest.raises(type(refusal)):
-            compiled(torch.addmv)(*operands)
+            compiled(function)(*operands)
         return
-    same(compiled(torch.addmv)(*operands), expected)
+    same(compiled(function)(*operands), expected)
 
 
 def test_the_gradient_of_attention_in_f64() -> None:
@@ -294,6 +302,16 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "logarithm of a distribution in bf16": lambda: torch.special.log_ndtr(PAIR.bfloat16()),
     "xlog1py of complex numbers": lambda: torch.special.xlog1py(PAIR, PAIR * 1j),
     "numbers between complex bounds": lambda: torch.linspace(PAIR[0] * 1j, 2.0, 5, dtype=torch.float32),
+    "mean squared error of integers": lambda: functional.mse_loss(WHOLE, WHOLE, reduction="none"),
+    "windows of integers": lambda: functional.unfold(WHOLE.reshape(1, 1, 1, 2), (1, 1)),
+    "shifted bools": lambda: torch.bitwise_left_shift(MASK, MASK),
+    "embedding by floats": lambda: functional.embedding(PAIR, torch.ones(1, 2)),
+    "embedding by bytes": lambda: functional.embedding(OUTSIDE.byte() * 0, torch.ones(1, 2)),
+    "index_select by bytes": lambda: PAIR.index_select(0, OUTSIDE.byte() * 0),
+    "index_select by floats": lambda: PAIR.index_select(0, PAIR),
+    "index_fill by int32": lambda: PAIR.index_fill(0, OUTSIDE.int() * 0, 1.0),
+    "index_fill of bytes by 300": lambda: WHOLE.byte().index_fill(0, OUTSIDE * 0, 300),
+    "index_copy by int32": lambda: PAIR.index_copy(0, OUTSIDE.int() * 0, PAIR[:1]),
     "binary cross entropy of integers": lambda: functional.binary_cross_entropy_with_logits(PAIR, WHOLE),
     "softmax along a dim that is not there": lambda: torch.ones(4).softmax(5),
 }
