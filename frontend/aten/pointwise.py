@@ -187,17 +187,21 @@ _WHOLE: dict[float, type[BinaryOp]] = {1: graph.AddOp, -1: graph.SubOp}
 
 @imports("aten.add.Tensor", "aten.add.Scalar")
 def add(builder: GraphBuilder, self: Operand, other: Operand, alpha: Operand = 1) -> Value:
+    if isinstance(alpha, bool) and builder.element != BOOL:
+        raise Declined
     return _scaled_sum(builder, self, other, alpha)
 
 
 @imports("aten.sub.Tensor", "aten.sub.Scalar")
 def sub(builder: GraphBuilder, self: Operand, other: Operand, alpha: Any = 1) -> Value:
+    if any(isinstance(operand, bool) for operand in (self, other, alpha)):
+        raise Declined
     return _scaled_sum(builder, self, other, -alpha)
 
 
 @imports("aten.rsub.Tensor", "aten.rsub.Scalar")
 def rsub(builder: GraphBuilder, self: Operand, other: Operand, alpha: Any = 1) -> Value:
-    return _scaled_sum(builder, other, self, -alpha)
+    return sub(builder, other, self, alpha)
 
 
 @imports("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor", "prims.div")
@@ -335,6 +339,8 @@ def xlogy(builder: GraphBuilder, self: Operand, other: Operand) -> Value:
 
 @imports("aten.pow.Tensor_Scalar")
 def pow_scalar(builder: GraphBuilder, self: Value, exponent: Any) -> Value:
+    if not is_float(builder.element) and isinstance(exponent, int) and exponent < 0:
+        raise Declined
     x = self.to(builder.element)
     special = _POWERS.get(exponent) if isinstance(exponent, int | float) else None
     if special is not None and (is_float(builder.element) or exponent in (0, 1, 2, 3)):

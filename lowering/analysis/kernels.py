@@ -119,10 +119,10 @@ class Node:
         self.successors: set[Node] = set()
 
     def need(self, other: Node) -> None:
+        """An edge; what comes before the node, and all that need it, is told by `Order`, once it has all edges."""
         if other is not self:
             self.predecessors.add(other)
             other.successors.add(self)
-            self.ancestors |= other.ancestors | other.bits
 
 
 class Order:
@@ -135,6 +135,9 @@ class Order:
         self._add_values()
         self._add_symbols()
         self._add_effects()
+        for node in self.nodes.values():  # in program order, in which each comes after what it needs
+            for needed in node.predecessors:
+                node.ancestors |= needed.ancestors | needed.bits
 
     def _add_values(self) -> None:
         for op, node in self.nodes.items():

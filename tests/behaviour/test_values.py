@@ -162,6 +162,18 @@ def test_the_gradient_of_attention_in_f64() -> None:
     torch.testing.assert_close(found, expected)
 
 
+CROSSWISE: dict[str, Callable[..., Any]] = {
+    "two": lambda x, a, b: ((x[0].cos() @ a) * x[0].sin(), (x[0].sin() @ b) * x[0].cos()),
+    "three": lambda x, a, b: ((x.cos() @ a) * x.sin(), (x.sin() @ b) * x.tan(), (x.tan() @ a) * x.cos()),
+}
+
+
+@pytest.mark.parametrize("name", CROSSWISE)
+def test_products_that_share_what_stands_beside_the_others(name: str) -> None:
+    """A kernel made of two needs what either needed, and so does all that needs it."""
+    check(CROSSWISE[name], lambda: [torch.randn(4, 4) for _ in range(3)])
+
+
 # -- tensors that do not lie in memory as they are -----------------------------------------------------
 
 
@@ -218,6 +230,20 @@ def test_constants_share_memory_with_their_views() -> None:
     check(constant_and_views, list)
     x = torch.ones(3)
     same(compiled(write_into_views_of_a_constant)(x), write_into_views_of_a_constant(x))
+
+
+RENAMED: dict[str, Callable[[Tensor], Any]] = {
+    "both": lambda x: ((y := x + 1), y.view(torch.int32)),
+    "a part": lambda x: ((y := x + 1)[1:].view(torch.int32), y),
+    "twice": lambda x: ((y := x + 1), y.view(torch.int32).view(torch.float32)),
+    "an argument": lambda x: (x.view(torch.int32), x * 2),
+    "neither": lambda x: (x + 1).view(torch.int32) & 7,
+}
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_a_view_of_another_type_shares_memory(name: str) -> None:
+    check(RENAMED[name], lambda: [torch.arange(4.0)])
 
 
 def test_equal_tensors_seen_through_views_are_two() -> None:
@@ -283,6 +309,10 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "dropout by no number": lambda: torch.dropout(torch.ones(9), NAN, True),
     "dropout by less than 0": lambda: torch.dropout(torch.ones(9), -0.1, True),
     "bools that are subtracted": lambda: PAIR - MASK,
+    "a bool that is subtracted": lambda: PAIR - True,
+    "a bool from which numbers are subtracted": lambda: True - PAIR,
+    "a sum by a bool": lambda: torch.add(PAIR, PAIR, alpha=True),
+    "a negative power of integers": lambda: WHOLE**-1,
     "bools from which numbers are subtracted": lambda: torch.rsub(PAIR, MASK),
     "bools that shrink": lambda: functional.tanhshrink(MASK),
     "distance of bools": lambda: torch.dist(PAIR, MASK),
