@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import string_at
 from dataclasses import dataclass, field, replace
@@ -198,7 +199,8 @@ class _Importer:
             fx.Node, fx.Node
         ] = {}  # what `copy_` returns is its target: as an output it is no new tensor
         self.own = count()
-        self.returned = {_storage(node) for node in gm.graph.output_node().all_input_nodes}
+        returned = Counter(map(_storage, gm.graph.output_node().all_input_nodes))
+        self.shared = {memory for memory, times in returned.items() if times > 1}
         self.results: list[ResultSource] = []
         self.storages: list[int] = []
         self.offsets: list[int] = []
@@ -377,7 +379,7 @@ class _Importer:
         self.builder.begin(node, tuple(self._result_types(result)), location)
         may_be_native = node not in self.sizes.definitions and devices.runs_at(self.home, node)
         may_be_native = may_be_native and not _computes_nothing(node) and not _sees_negated(node)
-        may_be_native = may_be_native and not (node.target is VIEW_DTYPE and _storage(node) in self.returned)
+        may_be_native = may_be_native and not (node.target is VIEW_DTYPE and _storage(node) in self.shared)
         if may_be_native and self._is_native(result, (arguments, keywords)):
             try:
                 return self._native(node, self._brought_home(node.args), self._brought_home(node.kwargs))
@@ -603,7 +605,7 @@ def _single(target: Any) -> OpOverload | None:
 
 
 VIEW_DTYPE = torch.ops.aten.view.dtype
-"""Natively it computes a tensor of its own, which is not to be where memory is returned that it shares."""
+"""Natively it computes a tensor of its own, which is not to be where two results share its memory."""
 
 _SILENT_VIEWS = {torch.ops.aten.unsafe_split, torch.ops.aten.unsafe_split_with_sizes}
 """Ops whose schemas do not say that they give views."""
