@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import sympy
@@ -46,6 +47,8 @@ class DataSizes:
         self.definitions: dict[fx.Node, list[SymbolDefinition]] = {}
         self._names: dict[fx.Node, dict[sympy.Symbol, str]] = {}
         self._checked: set[Expr] = {ONE}
+        self._ahead: set[str | None] = {None}  # what calls to come define; None is what no call of this graph does
+        self._waiting: list[sympy.Basic] = []
         for node in graph.nodes:
             if bindings_of(node) and not _is_float(node.meta["val"]):
                 self._define(node)
@@ -56,6 +59,7 @@ class DataSizes:
         environment = _environment(node.meta["val"])
         for found, path in bindings_of(node).items():
             name = self.symbols.define(found, environment)
+            self._ahead.add(name)
             self._names.setdefault(node, {})[found] = name
             self.definitions.setdefault(node, []).append(_definition(name, path, node))
 
@@ -86,8 +90,12 @@ class DataSizes:
 
     def checks(self, node: fx.Node) -> Iterator[Check]:
         """What has to be checked once a call has run, each condition once in a graph."""
-        for found, name in self._names.get(node, {}).items():
-            facts = self._facts(found, symbol(name), _environment(node.meta["val"]))
+        names = self._names.get(node, {})
+        self._ahead.difference_update(names.values())
+        for found, name in names.items():
+            environment = _environment(node.meta["val"])
+            self._waiting += _asserted(found, environment)
+            facts = chain(self._facts(found, symbol(name), environment), self._settled())
             yield from self.unmade(Check(condition, self._message(condition, text)) for text, condition in facts)
 
     def unmade(self, checks: Iterable[Check]) -> Iterator[Check]:
@@ -111,9 +119,16 @@ class DataSizes:
             yield f"{found} <= {high}", at_most(size, const(high))
         replaced = environment.replace(found)
         yield sympy.Eq(found, replaced, evaluate=False), equal(size, self.symbols.translate(replaced))
-        for name in dict.fromkeys((found, replaced)):
-            for known in environment.deferred_runtime_asserts.get(name, ()):
-                yield known.expr, self.symbols.translate(known.expr)
+
+    def _settled(self) -> Iterator[tuple[Any, Expr]]:
+        """What torch asserted of symbols that all have values now. It also compares sizes of results with those of
+        their gradients, by names that only the backward graph knows."""
+        waiting, self._waiting = self._waiting, []
+        for expr in waiting:
+            if self._ahead.isdisjoint(self.symbols.names_in(expr)):
+                yield expr, self.symbols.translate(expr)
+            else:
+                self._waiting.append(expr)
 
     def _all(self) -> Iterator[SymbolDefinition]:
         for definitions in self.definitions.values():
@@ -146,6 +161,12 @@ def _definition(name: str, path: Sequence[Any], node: fx.Node) -> SymbolDefiniti
             case _:
                 raise FrontendError(f"size {name} of {node.target}", expected="a size or a number", got=str(key))
     return SymbolDefinition(name, measure, leaf, dim, divisor)
+
+
+def _asserted(found: sympy.Symbol, environment: ShapeEnv) -> Iterator[sympy.Basic]:
+    """What is to hold of a symbol, by its own name and by that which replaced it."""
+    for name in dict.fromkeys((found, environment.replace(found))):
+        yield from (known.expr for known in environment.deferred_runtime_asserts.get(name, ()))
 
 
 def _is_float(value: Any) -> bool:

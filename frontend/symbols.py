@@ -260,6 +260,10 @@ class SymbolTable:
     def exprs(self, values: Iterable[int | SymInt]) -> tuple[Expr, ...]:
         return tuple(map(self.expr, values))
 
+    def names_in(self, expr: Any) -> set[str | None]:
+        """The names of its integers, None for those that have none in this graph."""
+        return {self._names.get(leaf) for leaf in expr.free_symbols if leaf.is_integer}
+
     def translate(self, expr: Any) -> Expr:
         known = self._exprs.get(expr)
         if known is None:

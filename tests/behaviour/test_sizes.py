@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.utils._pytree import tree_leaves
 
 from stepwell.tests.behaviour.comparison import same
 
@@ -97,6 +98,44 @@ def test_sizes_of_which_nothing_is_known(name: str) -> None:
         for dim in range(2):
             torch._dynamo.decorators.mark_unbacked(x, dim)
         same(fast(x), function(x))
+
+
+def compared(x: Tensor, number: Tensor) -> Any:
+    """Two sizes, of which the first is known to be the smaller one before the second is computed."""
+    first, last = number.item(), (number + 1).item()
+    torch._check(first < last)
+    torch._check(last <= x.shape[0])
+    return x[:first].exp(), x[first:last] * 2
+
+
+OF_NUMBERS: dict[str, Callable[[Tensor, Any], Any]] = {
+    "first rows": lambda x, number: x[: number.item()] * 2,
+    "columns by rows": lambda x, number: (x[: number.item(), :1] * x[None, : (number + 1).item(), 1]).flatten() * 2,
+    "a factory": lambda x, number: torch.ones(number.item()) * x.sum(),
+    "copies": lambda x, number: x[:1].expand(number.item(), 3) * 2,
+    "greatest": lambda x, number: x.topk(number.item(), 0).values * 2,
+    "joined": lambda x, number: torch.cat([x, x[: number.item()]]) * 2,
+    "padded": lambda x, number: functional.pad(x, (0, number.item())) * 2,
+    "softmax": lambda x, number: x[: number.item()].softmax(0) * 2,
+    "norm": lambda x, number: functional.layer_norm(x[: number.item()].exp(), (3,)).sigmoid(),
+    "product of matrices": lambda x, number: x[: number.item()] @ x.t(),
+    "parts": lambda x, number: [part.exp() for part in x.split([number.item(), x.shape[0] - number.item()])],
+    "embedding": lambda x, number: functional.embedding(torch.arange(number.item()), x) * 2,
+    "compared": compared,
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_sizes_in_tensors_under_autograd(name: str) -> None:
+    """Gradients that come in have sizes of their own, which are checked against those of results."""
+    function = OF_NUMBERS[name]
+    fast = torch.compile(function, backend="stepwell", fullgraph=True, options={"strict": True, "verify": True})
+    for number in (4, 2, 3):
+        x = torch.randn(6, 3, requires_grad=True)
+        found, expected = (tree_leaves(each(x, torch.tensor(number))) for each in (fast, function))
+        same(found, expected)
+        incoming = [torch.randn_like(value) for value in expected]
+        same(*(torch.autograd.grad(values, x, incoming) for values in (found, expected)))
 
 
 def test_random_integers_of_sizes_in_tensors() -> None:
