@@ -20,6 +20,7 @@ import torch
 from torch import SymBool, SymFloat, SymInt, Tensor, fx
 from torch._higher_order_ops.effects import with_effects
 from torch._ops import OpOverload
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, IndexType, IntAttr, LocationAttr, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
@@ -201,6 +202,7 @@ class _Importer:
         self.own = count()
         returned = Counter(map(_storage, gm.graph.output_node().all_input_nodes))
         self.shared = {memory for memory, times in returned.items() if times > 1}
+        self.shown = {node for result in gm.graph.output_node().all_input_nodes for node in _open_views(result)}
         self.results: list[ResultSource] = []
         self.storages: list[int] = []
         self.offsets: list[int] = []
@@ -379,6 +381,7 @@ class _Importer:
         self.builder.begin(node, tuple(self._result_types(result)), location)
         may_be_native = node not in self.sizes.definitions and devices.runs_at(self.home, node)
         may_be_native = may_be_native and not _computes_nothing(node) and not _sees_negated(node)
+        may_be_native = may_be_native and node not in self.shown
         may_be_native = may_be_native and not (node.target is VIEW_DTYPE and _storage(node) in self.shared)
         if may_be_native and self._is_native(result, (arguments, keywords)):
             try:
@@ -615,6 +618,20 @@ _SILENT_VIEWS = {torch.ops.aten.unsafe_split, torch.ops.aten.unsafe_split_with_s
 def _gives_alias(target: Any) -> bool:
     """Whether the op's result shares its operand's memory."""
     return isinstance(target, OpOverload) and (target.is_view or target.overloadpacket in _SILENT_VIEWS)
+
+
+_SIZED_VIEWS = {torch.ops.aten.expand.default, torch.ops.aten.view.default}
+"""Views whose strides hang on whether sizes are 0, 1 or more."""
+
+
+def _open_views(node: fx.Node) -> list[fx.Node]:
+    """The views that lead to a result, if their sizes depend on data and decide its strides: of those only eager's own
+    operators know at run time what they are."""
+    views = []
+    while _gives_alias(node.target) and free_unbacked_symbols(node.meta["val"].shape):
+        views.append(node)
+        (node, *_) = node.all_input_nodes
+    return views if any(view.target in _SIZED_VIEWS for view in views) else []
 
 
 def _computes_nothing(node: fx.Node) -> bool:

@@ -127,11 +127,21 @@ def _compared(inner: int, outer: int, steps: Sequence[Sequence[Any]], sizes: Siz
         one, other = strides[inner], strides[outer]
         if _is_zero(one) or _is_zero(other):
             continue
-        if guard_or_false(one < other):
+        if _is_below(one, other):
             return -1
-        if guard_or_false(one > other) or guard_or_false(sizes[inner] > sizes[outer]):
+        if _is_below(other, one):
+            return 1
+        if guard_or_false(one == other) and guard_or_false(sizes[inner] > sizes[outer]):
             return 1
     return 0
+
+
+def _is_below(first: Any, second: Any) -> bool:
+    """Of strides that depend on data, a multiple of another is taken for the greater one, as it is unless a size is 0
+    or 1."""
+    return guard_or_false(first < second) or (
+        statically_known_true(second % first == 0) and not statically_known_true(first == second)
+    )
 
 
 def _is_zero(step: Any) -> bool:

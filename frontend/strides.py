@@ -15,6 +15,7 @@ from torch._prims_common import (
     suggest_memory_format,
 )
 from torch.backends import mkl
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from .aten.registry import overload
 from .stride_arithmetic import are_equal, iterator_strides, ordered_strides, row_major_strides, view_strides
@@ -113,10 +114,12 @@ def _cloned(node: fx.Node) -> tuple[Any, ...] | None:
 
 
 def _combined(node: fx.Node) -> tuple[Any, ...] | None:
-    """An operator of two operands, one of which may be a number, where a dim of size 1 leaves the order open."""
+    """An operator of two operands, one of which may be a number, where a dim of size 1, or of a size that depends on
+    data, leaves the order open."""
     result, operands = node.meta["val"], node.args[:2]
     tensors = [value for value in map(_meta, operands) if isinstance(value, Tensor) and value.ndim]
-    if not has_unit(result.shape) or all(map(is_row_major, tensors)):
+    is_open = has_unit(result.shape) or free_unbacked_symbols(result.shape)
+    if not is_open or all(map(is_row_major, tensors)):
         return None
     return iterator_strides(tensors, result.shape, has_numbers=len(tensors) < len(operands))
 

@@ -125,12 +125,13 @@ def constant_tensor(value: DataAttr, sizes: Sequence[int]) -> Tensor:
 
 def as_promised(tensor: Tensor, sizes: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> Tensor:
     """A copy with the strides and type that the operator's meta function promised and the operator did not keep; the
-    tensor itself if it is quantized, or if only strides of dims of size 1 differ, which address nothing and which the
-    caller may see."""
+    tensor itself if it is quantized, or if only strides differ that address nothing, which the caller may see: those of
+    dims of size 1, and of tensors without elements."""
     if tensor.is_quantized:
         return tensor
     steps = zip(tensor.shape, tensor.stride(), strides, strict=True)
-    if tensor.dtype is dtype and all(size == 1 or stride == wanted for size, stride, wanted in steps):
+    addressed = tensor.numel() and any(size != 1 and stride != wanted for size, stride, wanted in steps)
+    if tensor.dtype is dtype and not addressed:
         return tensor
     promised = torch.empty_strided(sizes, strides, dtype=dtype, device=tensor.device)
     return promised.copy_(tensor)

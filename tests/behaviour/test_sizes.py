@@ -138,6 +138,46 @@ def test_sizes_in_tensors_under_autograd(name: str) -> None:
         same(*(torch.autograd.grad(values, x, incoming) for values in (found, expected)))
 
 
+SHOWN: dict[str, Callable[[Tensor, Any], Any]] = {
+    "copies of a row": lambda x, number: x[:1].expand(number.item(), 6),
+    "columns of copies": lambda x, number: (x[:1] * 2).expand(number.item(), 6).t(),
+    "a view of what is found": lambda x, number: (x > number).nonzero().reshape(-1, 2, 1),
+    "a view that a kernel reads": lambda x, number: [(y := (x > number).nonzero().reshape(-1, 2, 1)), y.sum(0) * 2],
+    "what is found, viewed": lambda x, number: ((x > number).nonzero() + 1).view(-1, 2, 1),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_strides_of_views_to_sizes_of_which_nothing_is_known(name: str) -> None:
+    """They hang on whether a size is 0, 1 or more."""
+    function = SHOWN[name]
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        fast = torch.compile(function, backend="stepwell", fullgraph=True, options={"strict": True})
+        x = torch.arange(6.0).expand(3, 6).contiguous()
+        for number in (1, 4, 5):
+            arguments = x, torch.tensor(number)
+            same(fast(*arguments), function(*arguments))
+
+
+ORDERED: dict[str, Callable[[Tensor, Any], Any]] = {
+    "windows": lambda x, number: x[: number.item()].unfold(0, 2, 1) * 2,
+    "windows and a tensor": lambda x, number: x[: number.item()].unfold(0, 2, 1) + x[0, 0],
+    "what is found": lambda x, number: (x < number).nonzero().reshape(-1, 2, 1) * 2,
+    "what is found and numbers": lambda x, number: (x < number).nonzero()[:, None] + torch.tensor([1, 2]),
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_results_are_ordered_like_operands_of_which_sizes_are_unknown(name: str) -> None:
+    function = ORDERED[name]
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        fast = torch.compile(function, backend="stepwell", fullgraph=True, options={"strict": True})
+        x = torch.arange(6.0).expand(6, 6).contiguous()
+        for number in (5, 3, 4):
+            arguments = x, torch.tensor(number)
+            same(fast(*arguments), function(*arguments))
+
+
 def test_random_integers_of_sizes_in_tensors() -> None:
     compiled = torch.compile(lambda count: torch.randint(3, 5, (count.item(),)), backend="stepwell", fullgraph=True)
     for count in (4, 7):
