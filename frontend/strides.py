@@ -67,9 +67,9 @@ def _transformed(node: fx.Node) -> tuple[Any, ...] | None:
     x, sizes = _value(node), node.meta["val"].shape
     named: Any = node.args[1]
     dims = [dim % x.ndim for dim in named]
-    if x.device.type != "cpu" or not mkl.is_available() or not dims or not _is_static(x):
-        return None
     strides = x.stride()
+    if x.device.type != "cpu" or not mkl.is_available() or not dims or free_unbacked_symbols([*x.shape, *strides]):
+        return None
     if node.target is torch.ops.aten._fft_c2r.default:  # the others by a complex transform before, which sorts them
         if len(dims) > 1:
             strides = _ordered_strides(x.shape, strides, _outermost_first(strides, dims[:-1]))
@@ -81,11 +81,11 @@ def _transformed(node: fx.Node) -> tuple[Any, ...] | None:
     return _ordered_strides(sizes, strides, dims)
 
 
-def _outermost_first(strides: Sequence[int], dims: Iterable[int]) -> list[int]:
+def _outermost_first(strides: Sequence[Any], dims: Iterable[int]) -> list[int]:
     return sorted(dims, key=lambda dim: -strides[dim])
 
 
-def _ordered_strides(sizes: Sequence[int], strides: Sequence[int], last: Sequence[int]) -> tuple[int, ...]:
+def _ordered_strides(sizes: Sequence[Any], strides: Sequence[Any], last: Sequence[int]) -> tuple[Any, ...]:
     """Dense strides for the sizes: the dims ordered by the given strides, but for some that come last."""
     order = [*_outermost_first(strides, (dim for dim in range(len(sizes)) if dim not in last)), *last]
     return ordered_strides(sizes, order[::-1])
@@ -98,10 +98,6 @@ def has_unit(sizes: Sequence[Any]) -> bool:
 def is_row_major(x: Tensor) -> bool:
     """Whether its strides are known to be those of a fresh tensor, also along dims of size 1."""
     return x.layout == torch.strided and are_equal(x.stride(), row_major_strides(x.shape))
-
-
-def _is_static(x: Tensor) -> bool:
-    return all(type(number) is int for number in (*x.shape, *x.stride()))
 
 
 def _cloned(node: fx.Node) -> tuple[Any, ...] | None:

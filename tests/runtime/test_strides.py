@@ -94,7 +94,7 @@ def with_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> list[Tenso
     if not result.requires_grad:
         return [result]
     generator = torch.Generator().manual_seed(2)
-    seed = torch.randn(result.shape, generator=generator)
+    seed = torch.randn(result.shape, generator=generator, dtype=result.dtype)
     return [result, *torch.autograd.grad(result, [leaf], seed)]
 
 
@@ -158,3 +158,21 @@ def test_a_saved_result_of_a_transform_is_what_the_gradient_reads() -> None:
     expected, sums = function(x)
     assert y.stride() == expected.stride()
     torch.testing.assert_close(torch.autograd.grad(total, x), torch.autograd.grad(sums, x))
+
+
+TRANSFORMS: dict[str, Callable[[Tensor], Tensor]] = {
+    "of rows": lambda x: torch.fft.rfft(x),
+    "of columns": lambda x: torch.fft.rfft(x, dim=0),
+    "back from columns": lambda x: torch.fft.irfft(x.to(torch.complex64), dim=0),
+    "of both": lambda x: torch.fft.rfft2(x, dim=(0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_of_symbolic_sizes_have_eagers_strides(name: str) -> None:
+    function = TRANSFORMS[name]
+    compiled = torch.compile(function, backend="stepwell", dynamic=True, options={"strict": True})
+    for argument in (x(5, 6), x(4, 8), x(6, 5).t()):
+        for expected, found in zip(with_gradient(function, argument), with_gradient(compiled, argument), strict=True):
+            assert found.stride() == expected.stride()
+            torch.testing.assert_close(found, expected)
