@@ -17,6 +17,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config as functorch_config
 from torch._functorch import partitioners
 from torch._functorch.partitioners import OpTypes, get_default_op_list
+from torch.utils.checkpoint import CheckpointPolicy
 
 from .aten import TABLE
 from .aten.products import PRODUCTS
@@ -121,6 +122,7 @@ def partition(
     if functorch_config.cse:
         merge_equal_calls(joint.graph)
     recompute_norms(joint, num_fwd_outputs)
+    _save_copies(joint.graph)
     with _our_op_types(home_device(joint.graph).type), functorch_config.patch(cse=False):
         forward, backward = partitioners.min_cut_rematerialization_partition(
             joint, inputs, num_fwd_outputs=num_fwd_outputs, **options
@@ -129,6 +131,14 @@ def partition(
     results = forward.graph.output_node()
     results.meta[SAVED] = len(results.args[0]) - num_fwd_outputs  # type: ignore[arg-type]
     return forward, backward
+
+
+def _save_copies(graph: fx.Graph) -> None:
+    """Has the copies saved that AOTAutograd makes, at no line of the user's, of inputs that will be written: when the
+    backward runs, they can no longer be copied."""
+    for node in graph.find_nodes(op="call_function", target=ops.aten.clone.default):
+        if node.args[0].op == "placeholder" and "stack_trace" not in node.meta:
+            node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
 
 
 @contextmanager

@@ -219,6 +219,23 @@ def test_parameters_that_change_between_calls() -> None:
     same(fast(x), model(x))
 
 
+BEHIND_AUTOGRAD: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "a factor": lambda x, w: [y := x * w, w.data.mul_(2), y * w][-1],
+    "what an exponential is taken of": lambda x, w: (x * w).exp() + x.data.mul_(2),
+}
+
+
+@pytest.mark.parametrize("name", BEHIND_AUTOGRAD)
+def test_what_is_written_behind_autograds_back(name: str) -> None:
+    """Gradients are by what eager's graph holds then."""
+    outcomes = []
+    for run in (BEHIND_AUTOGRAD[name], compiled(BEHIND_AUTOGRAD[name])):
+        x, w = (torch.linspace(first, 2, 5, requires_grad=True) for first in (-1, 1))
+        result = run(x, w)
+        outcomes.append([result, *torch.autograd.grad(result.sum(), (x, w)), x, w])
+    same(*outcomes)
+
+
 def test_requires_grad_can_be_toggled() -> None:
     model, x = nn.Linear(6, 3), torch.randn(4, 6)
     fast = compiled(model)
