@@ -584,8 +584,9 @@ def _small_constant(value: Tensor) -> DataAttr | None:
     return DataAttr.packed(element, string_at(value.data_ptr(), value.numel() * value.element_size()))
 
 
-_SINGLE = {"List": "Tensor", "Scalar": "Tensor", "ScalarList": "Tensor", "ScalarAndTensor": "Scalar"}
-"""Overload of a `_foreach_` op → that of the op for one element of its lists."""
+_OF_NUMBERS = ("default", "Tensor_Scalar", "Scalar")
+_SINGLE = {"List": ("Tensor",), "Scalar": _OF_NUMBERS, "ScalarList": _OF_NUMBERS, "ScalarAndTensor": ("Scalar",)}
+"""Overload of a `_foreach_` op → those of the op for one element of its lists, of which there is one."""
 
 
 def _row(target: Any, arguments: list[Any]) -> Callable[..., Any]:
@@ -602,8 +603,8 @@ def _single(target: Any) -> OpOverload | None:
     if target in TABLE or not isinstance(target, OpOverload) or "_foreach_" not in target.name():
         return None
     packet = getattr(torch.ops.aten, target.name().removeprefix("aten::_foreach_").partition(".")[0], None)
-    single = _SINGLE.get(target._overloadname, "default")
-    found = [getattr(packet, name, None) for name in (single, "default", target._overloadname)]
+    names = (*_SINGLE.get(target._overloadname, ()), "default", target._overloadname)
+    found = [getattr(packet, name, None) for name in names]
     return next((one for one in found if one in TABLE), None)
 
 

@@ -10,6 +10,7 @@ import torch
 
 from ...ir import graph
 from ...ir.dtypes import BOOL, is_float
+from ...ir.expr import as_expr
 from ...ir.graph.elementwise import BinaryOp, UnaryOp
 from ..builder import (
     Declined,
@@ -339,8 +340,8 @@ def xlogy(builder: GraphBuilder, self: Operand, other: Operand) -> Value:
 
 @imports("aten.pow.Tensor_Scalar")
 def pow_scalar(builder: GraphBuilder, self: Value, exponent: Any) -> Value:
-    if not is_float(builder.element) and isinstance(exponent, int) and exponent < 0:
-        raise Declined
+    if not is_float(builder.element) and not builder.symbols.domain.is_nonnegative(as_expr(exponent)):
+        raise Declined  # eager refuses negative powers of integers
     x = self.to(builder.element)
     special = _POWERS.get(exponent) if isinstance(exponent, int | float) else None
     if special is not None and (is_float(builder.element) or exponent in (0, 1, 2, 3)):

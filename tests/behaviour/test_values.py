@@ -287,6 +287,39 @@ def test_limits_that_are_rounded(name: str, dtype: torch.dtype) -> None:
         torch.testing.assert_close(found_gradient, gradient, rtol=step, atol=0)
 
 
+# -- negative powers ---------------------------------------------------------------------------------
+
+REFUSAL = "eager refuses"
+
+
+def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What it gives, or that it raises."""
+    try:
+        return function(*arguments)
+    except (RuntimeError, ValueError):
+        return REFUSAL
+
+
+NEGATIVE: dict[str, Callable[[Tensor, int], Any]] = {
+    "of an argument": lambda x, number: x**number,
+    "of a size": lambda x, number: x ** (x.shape[0] - 4 + number),
+    "of an element": lambda x, number: x ** (x[0].item() + number),
+    "of lists": lambda x, number: torch._foreach_pow([x, x], number),
+}
+
+
+@pytest.mark.parametrize("number", [-2, 2])
+@pytest.mark.parametrize("name", NEGATIVE)
+@torch._dynamo.config.patch(capture_scalar_outputs=True)
+def test_negative_powers_of_integers_are_refused(name: str, number: int) -> None:
+    function, x = NEGATIVE[name], torch.arange(4)
+    torch._dynamo.reset()
+    found = outcome(torch.compile(function, backend="stepwell", dynamic=True), x, number)
+    expected = outcome(function, x, number)
+    assert (expected is REFUSAL) == (number < 0)
+    same(found, expected)
+
+
 # -- what eager refuses ------------------------------------------------------------------------------
 
 OUTSIDE = torch.tensor([7])
