@@ -17,7 +17,10 @@ from torch._ops import OpOverload
 from torch._prims_common import suggest_memory_format
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, statically_known_true
 
+from ..ir.dtypes import is_native
 from .aten import TABLE
+from .aten.refusals import holds, places
+from .builder import element_for
 from .import_fx import is_empty
 from .strides import has_unit, is_row_major
 
@@ -64,7 +67,11 @@ def decomposition_table(fallback_random: bool = False) -> dict[Any, Callable[...
     names = [name for name in _NAMES if not (fallback_random and name in _RANDOM)]
     packets = [packet for name in names if (packet := getattr(torch.ops.aten, name, None)) is not None]
     found = get_decompositions(packets)
-    taken = {target: _of_elements(_of_types(rule, target)) for target, rule in found.items() if _is_taken_apart(target)}
+    taken = {
+        target: _of_elements(_of_numbers(_of_types(rule, target), target))
+        for target, rule in found.items()
+        if _is_taken_apart(target)
+    }
     padded = {target: _like_operand(taken[target]) for target in _PADDED}
     spaced = {target: _of_floats(rule) for target, rule in taken.items() if target in _LINSPACES}
     dropped = {target: _of_probabilities(rule) for target, rule in taken.items() if target in _DROPOUTS}
@@ -121,6 +128,34 @@ def _of_types(rule: Decomposition, target: Any) -> Decomposition:
     def decomposed(*args: Any, **kwargs: Any) -> Any:
         types = [operand.dtype for operand in args if isinstance(operand, Tensor)]
         taken = not types or all(accepts(types) for accepts in asked)
+        return rule(*args, **kwargs) if taken else NotImplemented
+
+    return decomposed
+
+
+_CONVERTED = {
+    "addr": "beta alpha",
+    "celu": "alpha",
+    "linspace": "start end",
+    "logit": "eps",
+    "logspace": "start end",
+}
+"""Packets, and their numbers that eager converts to the type of the result; torch's rules do not."""
+
+
+def _of_numbers(rule: Decomposition, target: Any) -> Decomposition:
+    """The rule for numbers in the range of the type. Calls with others stay whole, for eager to refuse."""
+    converted = places(target, _CONVERTED.get(target.overloadpacket.__name__, ""))
+    if not converted:
+        return rule
+
+    @wraps(rule)
+    def decomposed(*args: Any, **kwargs: Any) -> Any:
+        types = [operand.dtype for operand in args if isinstance(operand, Tensor)]
+        element = element_for(kwargs.get("dtype") or (types[0] if types else torch.get_default_dtype()))
+        given = (args[place] if place < len(args) else kwargs.get(name) for place, name in converted)
+        numbers = [number for number in given if number is not None and not isinstance(number, Tensor)]
+        taken = not is_native(element) or all(holds(element, number) for number in numbers)
         return rule(*args, **kwargs) if taken else NotImplemented
 
     return decomposed

@@ -43,7 +43,7 @@ from ..ir.shapes import SYMBOLS, DefinitionsAttr, SymbolAttr, tensor_type
 from . import devices
 from .aten import TABLE
 from .aten.creation import ALLOCATIONS
-from .aten.refusals import refuses
+from .aten.refusals import overflows, refuses
 from .builder import Declined, GraphBuilder, Value, WeakValue, element_for
 from .data_sizes import ASSERT, Check, DataSizes, bindings_of
 from .externs import CallArguments, HeldObject, ObjectInput, effect_of, target_name
@@ -468,10 +468,20 @@ class _Importer:
         single = _single(node.target)
         if single is not None:
             return self._each(node, single, arguments, keywords)
-        value = _row(node.target, arguments)(self.builder, *arguments, **keywords)
+        value = self._row(node.target, arguments, keywords)(self.builder, *arguments, **keywords)
         if isinstance(value, tuple | list):
             return [self._finished(node, one, wanted) for one, wanted in zip(value, self.builder.results, strict=True)]
         return self._finished(node, value, self.builder.type)
+
+    def _row(self, target: Any, arguments: list[Any], keywords: dict[str, Any]) -> Callable[..., Any]:
+        """The row of an overload; raises Declined where it has none, or eager refuses the types of its tensors or may
+        refuse its numbers."""
+        elements = [value.element for value in _tensors(arguments)]
+        if target not in TABLE or (elements and refuses(target, elements)):
+            raise Declined
+        if overflows(self.builder, target, arguments, keywords):
+            raise Declined
+        return TABLE[target]
 
     def _finished(self, node: fx.Node, value: Value | None, wanted: Attribute | None) -> Value | None:
         if value is None or wanted is None:
@@ -490,7 +500,7 @@ class _Importer:
                 one = [argument[position] if isinstance(argument, list) else argument for argument in arguments]
                 if any(isinstance(argument, bool | complex) for argument in (*one, *keywords.values())):
                     raise Declined
-                value = _row(target, one)(self.builder, *one, **keywords)
+                value = self._row(target, one, keywords)(self.builder, *one, **keywords)
                 values.append(self._finished(node, value, type_))
         finally:
             self.builder.begin(node, wanted, location)
@@ -587,14 +597,6 @@ def _small_constant(value: Tensor) -> DataAttr | None:
 _OF_NUMBERS = ("default", "Tensor_Scalar", "Scalar")
 _SINGLE = {"List": ("Tensor",), "Scalar": _OF_NUMBERS, "ScalarList": _OF_NUMBERS, "ScalarAndTensor": ("Scalar",)}
 """Overload of a `_foreach_` op → those of the op for one element of its lists, of which there is one."""
-
-
-def _row(target: Any, arguments: list[Any]) -> Callable[..., Any]:
-    """The row of an overload; raises Declined where it has none, or eager refuses the types of its tensors."""
-    elements = [value.element for value in _tensors(arguments)]
-    if target not in TABLE or (elements and refuses(target, elements)):
-        raise Declined
-    return TABLE[target]
 
 
 @lru_cache(maxsize=4096)

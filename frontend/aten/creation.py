@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ir import graph
-from ...ir.dtypes import FLOAT64, is_float, is_integer
+from ...ir.dtypes import FLOAT64, UINT8, is_float, is_integer
 from ...ir.expr import ExprLike, as_expr
 from ...ir.graph import DataAttr
 from ..builder import Declined, GraphBuilder, Operand, Value, where
@@ -144,6 +144,8 @@ def constant_pad(builder: GraphBuilder, self: Value, pad: Sequence[Any], value: 
         low[dim], high[dim] = pad[2 * position], pad[2 * position + 1]
     if not all(isinstance(count, int) for count in (*low, *high)) or isinstance(value, Value):
         raise Declined
+    if self.element == UINT8 and not builder.symbols.domain.is_nonnegative(as_expr(value)):
+        raise Declined  # eager wraps negative numbers in other operators only
     return padded(_cut(self, low, high), [max(0, n) for n in low], [max(0, n) for n in high], value)
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from xdsl.ir import Attribute
-
 from ...ir import graph
-from ...ir.dtypes import BOOL, INT32, INT64, is_integer, numpy_dtype
+from ...ir.dtypes import BOOL, INT32, INT64
 from ...ir.expr import ONE, ZERO, Expr, ExprLike, as_expr, contiguous_strides
 from ..builder import Declined, GraphBuilder, Operand, Value, broadcast_sizes, where
 from .registry import Row, imports
@@ -31,14 +28,6 @@ def _indices(indices: Sequence[Value | None]) -> tuple[list[Value], list[int]]:
     for _, index in given:
         sizes = broadcast_sizes(sizes, index.sizes)
     return [index.broadcast(sizes) for _, index in given], [dim for dim, _ in given]
-
-
-def _holds(element: Attribute, number: Operand) -> bool:
-    """Whether eager writes a number into that type: the type holds it, or its opposite where it has no sign."""
-    if not isinstance(number, int | float) or not is_integer(element):
-        return True
-    limits = np.iinfo(numpy_dtype(element))
-    return bool((limits.min or -limits.max) <= number <= limits.max)
 
 
 def _needs(condition: bool) -> None:
@@ -71,7 +60,6 @@ def masked_index(
     builder: GraphBuilder, self: Value, mask: Value, indices: Sequence[Value | None], fill: Operand
 ) -> Value:
     """Indices are good where the mask holds; they are clamped elsewhere."""
-    _needs(_holds(self.element, fill))
     places, dims = _indices(indices)
     found = builder.emit(graph.IndexOp.make(self.ssa, [place.ssa for place in places], dims, "wrapped"))
     return where(mask, found, builder.operand(fill, found.element))
@@ -274,7 +262,7 @@ def _along(
 
 @imports("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
 def index_fill(builder: GraphBuilder, self: Value, dim: int, index: Value, value: Operand) -> Value:
-    _needs(self.rank > 0 and index.element == INT64 and _holds(self.element, value))
+    _needs(self.rank > 0 and index.element == INT64)
     fill = value if isinstance(value, Value) else builder.full(value, self.element)
     place = index.reshape([index.count])
     indices = [None] * self.dim(dim)

@@ -287,8 +287,64 @@ def test_limits_that_are_rounded(name: str, dtype: torch.dtype) -> None:
         torch.testing.assert_close(found_gradient, gradient, rtol=step, atol=0)
 
 
-# -- negative powers ---------------------------------------------------------------------------------
+# -- numbers outside of a type's range ---------------------------------------------------------------
 
+
+def written(write: Callable[[Tensor, Any], Any]) -> Callable[[Tensor, Any], Tensor]:
+    """What a tensor is after a write in place."""
+
+    def function(x: Tensor, number: Any) -> Tensor:
+        x = x.clone()
+        write(x, number)
+        return x
+
+    return function
+
+
+PLACES = torch.tensor([0, 1])
+CONVERTED: dict[str, Callable[[Tensor, Any], Tensor]] = {
+    "full": lambda x, number: torch.full((3,), number, dtype=x.dtype),
+    "full like": torch.full_like,
+    "new full": lambda x, number: x.new_full((3,), number),
+    "fill": written(lambda x, number: x.fill_(number)),
+    "masked fill": lambda x, number: x.masked_fill(x > 1, number),
+    "masked fill by a tensor": lambda x, number: x.masked_fill(x > 1, torch.tensor(number)),
+    "where": lambda x, number: torch.where(x > 1, x, number),
+    "an element": written(lambda x, number: x.__setitem__(0, number)),
+    "where a mask holds": written(lambda x, number: x.__setitem__(x > 1, number)),
+    "index fill": lambda x, number: x.index_fill(0, PLACES, number),
+    "scatter": lambda x, number: x.scatter(0, PLACES, number),
+    "padding": lambda x, number: functional.pad(x, (1, 2), value=number),
+    "lower bound": lambda x, number: x.clamp(min=number),
+    "upper bound": lambda x, number: x.clamp(max=number),
+    "bounds": lambda x, number: x.clamp(0, number),
+    "upper bounds of lists": lambda x, number: torch._foreach_clamp_max([x], number)[0],
+    "hardtanh": lambda x, number: functional.hardtanh(x, 0, number),
+    "threshold": lambda x, number: functional.threshold(x, 1, number),
+    "factor of a sum": lambda x, number: torch.add(x, x, alpha=number),
+    "factor of a difference": lambda x, number: torch.sub(x, x, alpha=number),
+    "factor of what is added by index": lambda x, number: x.index_add(0, PLACES, x[:2], alpha=number),
+    "factor of a product": lambda x, number: torch.addcmul(x, x, x, value=number),
+    "factor of an outer product": lambda x, number: torch.addr(x[None], x[:1], x, alpha=number),
+    "factor of a product of matrices": lambda x, number: torch.addmm(x, x[:, None], x[None], alpha=number),
+    "power": torch.pow,
+    "powers of lists": lambda x, number: torch._foreach_pow([x], number)[0],
+}
+CONVERTED_STATICALLY: dict[str, Callable[[Tensor, Any], Tensor]] = {
+    **CONVERTED,
+    "celu": lambda x, number: functional.celu(x, max(number, -1e39)),
+    "linspace": lambda x, number: torch.linspace(0, number, 4, dtype=x.dtype),
+    "logit": torch.logit,
+}
+STATIC = (
+    (torch.int8, 5),
+    (torch.int8, 300.5),
+    (torch.uint8, -300),
+    (torch.uint8, -200),
+    (torch.float16, 10**6),
+    (torch.bfloat16, 1e39),
+)
+DYNAMIC = ((torch.int8, 5), (torch.int8, 300), (torch.uint8, -200), (torch.float16, 10**6))
 REFUSAL = "eager refuses"
 
 
@@ -298,6 +354,24 @@ def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
     except (RuntimeError, ValueError):
         return REFUSAL
+
+
+@pytest.mark.parametrize("name", CONVERTED_STATICALLY)
+def test_numbers_outside_of_a_range_are_refused(name: str) -> None:
+    function = CONVERTED_STATICALLY[name]
+    for dtype, number in (*STATIC, (torch.float16, -INF), (torch.float32, -1e39)):
+        x = torch.arange(4).to(dtype)
+        same([outcome(compiled(function), x, number)], [outcome(function, x, number)])
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_symbolic_numbers_outside_of_a_range_are_refused(name: str) -> None:
+    function = CONVERTED[name]
+    for dtype, number in DYNAMIC:
+        x = torch.arange(4).to(dtype)
+        torch._dynamo.reset()
+        found = outcome(torch.compile(function, backend="stepwell", dynamic=True), x, number)
+        same([found], [outcome(function, x, number)])
 
 
 NEGATIVE: dict[str, Callable[[Tensor, int], Any]] = {

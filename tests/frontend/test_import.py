@@ -270,6 +270,27 @@ def test_a_failing_import_names_op_and_line() -> None:
         import_graph(gm, [torch.ones(3)])
 
 
+IN_RANGE: dict[str, Any] = {
+    "infinite": lambda x, m: x.masked_fill(m, -math.inf),
+    "the least": lambda x, m: x.masked_fill(m, torch.finfo(x.dtype).min),
+    "infinite once rounded": lambda x, m: torch.where(m, x, -1e9),
+    "filled": lambda x, m: torch.full_like(x, 0.0) + x.new_full((1,), -1.0) + torch.fill(x, 2),
+    "a constant": lambda x, m: x.masked_fill(m, torch.tensor(-1e4)),
+    "a size": lambda x, m: x.float().clamp(max=x.shape[0]) + torch.full((1,), x.shape[0]),
+    "a size of a known range": lambda x, m: m.to(torch.int8).clamp(max=x.shape[0] % 7),
+    "a power": lambda x, m: m.to(torch.int64) ** x.shape[0],
+    "an activation": lambda x, m: torch.nn.functional.leaky_relu(torch.nn.functional.hardtanh(x)).clamp(-1, 6),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize("name", IN_RANGE)
+def test_numbers_in_the_range_of_a_type_are_native(name: str, dtype: torch.dtype) -> None:
+    x = torch.ones(6, dtype=dtype)
+    for dynamic in (False, True):
+        assert "extern" not in op_names(import_function(IN_RANGE[name], x, x > 0, dynamic=dynamic))
+
+
 # -- externs -----------------------------------------------------------------------------------------
 
 
