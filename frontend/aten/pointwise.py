@@ -238,6 +238,8 @@ _PROMOTING: dict[str, type[BinaryOp]] = {
     "aten.atan2": graph.Atan2Op,
     "aten.copysign.Tensor": graph.CopySignOp,
     "aten.copysign.Scalar": graph.CopySignOp,
+    "aten.pow.Scalar": graph.PowOp,
+    "aten.pow.Tensor_Tensor": graph.PowOp,
     "aten.maximum": graph.MaximumOp,
     "aten.minimum": graph.MinimumOp,
     "aten.bitwise_and.Tensor": graph.AndOp,
@@ -255,7 +257,7 @@ _PROMOTING: dict[str, type[BinaryOp]] = {
     "aten.__rshift__.Tensor": graph.ShrOp,
     "aten.__rshift__.Scalar": graph.ShrOp,
 }
-"""Overload → op on both operands in the result's type."""
+"""Overload → op on both operands in the result's type, to which eager rounds numbers, too."""
 
 
 def _promoting(op: type[BinaryOp]) -> Row:
@@ -346,7 +348,7 @@ def pow_scalar(builder: GraphBuilder, self: Value, exponent: Any) -> Value:
     special = _POWERS.get(exponent) if isinstance(exponent, int | float) else None
     if special is not None and (is_float(builder.element) or exponent in (0, 1, 2, 3)):
         return special(x.up())
-    return builder.binary(graph.PowOp, *builder.promoted(x, exponent))
+    return builder.binary(graph.PowOp, x, builder.operand(exponent, builder.element))
 
 
 _POWERS: dict[float, Callable[[Value], Value]] = {
@@ -360,11 +362,6 @@ _POWERS: dict[float, Callable[[Value], Value]] = {
     -2: lambda x: reciprocal(x * x),
 }
 """The exponents for which eager does not call `pow` either."""
-
-
-@imports("aten.pow.Tensor_Tensor", "aten.pow.Scalar")
-def pow_tensor(builder: GraphBuilder, self: Operand, exponent: Operand) -> Value:
-    return builder.binary(graph.PowOp, *builder.promoted(self, exponent))
 
 
 # -- comparison and choice ---------------------------------------------------------------------------

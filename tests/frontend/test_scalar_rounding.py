@@ -28,3 +28,23 @@ def test_bits_are_those_of_eager(scalar: str, first: bool, name: str, dtype: tor
     x = torch.randn(200).to(dtype)
     found = torch.compile(function, backend="stepwell")(x, SCALARS[scalar])
     assert torch.equal(found, function(x, SCALARS[scalar]))
+
+
+POWERS: dict[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
+    "exponent": lambda x, number: x**number,
+    "base": lambda x, number: number**x,
+    "exponent of rank 0": lambda x, number: x ** torch.tensor(number),
+    "exponent of lists": lambda x, number: torch._foreach_pow([x], number)[0],
+    "exponent by size": lambda x, number: x ** (x.shape[0] / 80 + 0 * number),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", POWERS)
+def test_numbers_of_powers_are_rounded(name: str, dtype: torch.dtype, dynamic: bool) -> None:
+    """Not so the factor of a sum, with which eager's vectors, the rest of a row and strided rows round differently."""
+    x, number = torch.linspace(0.1, 3, 201).to(dtype), 2.51234
+    torch._dynamo.reset()
+    found = torch.compile(POWERS[name], backend="stepwell", dynamic=dynamic)(x, number)
+    assert torch.equal(found, POWERS[name](x, number))
