@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from time import perf_counter
 from typing import Any
 
+import torch
 from torch import fx
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from xdsl.context import Context
@@ -302,10 +304,26 @@ def first_location(gm: fx.GraphModule) -> str | None:
 # -- entry -------------------------------------------------------------------------------------------
 
 
+FIRST_NEEDED = (
+    "functorch.compile",
+    "torch._dynamo.repro.after_dynamo",
+    "torch._inductor.sizevars",
+    "torch.distributed.tensor.experimental",
+    "torch.export._trace",
+    "torch.fx.experimental.validator",
+)
+"""What Dynamo and AOTAutograd import while they trace a first graph: a tenth of a second."""
+
+
 def warm_up(settings: Settings) -> None:
-    """Imports the passes, and makes the native driver on another thread: the first compile would wait for both."""
+    """Imports the passes and what torch will need, and makes the native driver on another thread: the first compile
+    would wait for all of them."""
     Thread(target=_make_driver, args=(objects_for(settings),), name="stepwell-warm-up", daemon=True).start()
-    for _, names in CPU:
+    installed_dialects()
+    for name in FIRST_NEEDED:
+        with suppress(ImportError):  # of builds or versions of torch that lack it, which will not ask for it
+            import_module(name)
+    for _, names in (*CPU, *(GPU if torch.version.cuda else ())):
         for name in names:
             make_pass(name)
 
