@@ -31,6 +31,7 @@ from .fakes import correct_fakes
 from .import_fx import SAVED
 from .random import replace_random, split_saved_states
 from .saved_norms import recompute_norms
+from .strided_views import look_at_owners
 
 
 class GraphRole(Enum):
@@ -94,6 +95,7 @@ def stepwell_backend(
         hidden: Callable[..., Any] = disable(compiled, reason="its graphs are compiled")
         return hidden
 
+    look_at_owners(gm.graph)
     empty = [
         place for place, value in enumerate(example_inputs) if isinstance(value, Tensor) and value._is_zerotensor()
     ]

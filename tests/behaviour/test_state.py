@@ -77,6 +77,16 @@ def indexed_writes(x: Tensor, y: Tensor) -> Tensor:
     return x.cumsum(1)
 
 
+def written_through_strides(x: Tensor) -> Tensor:
+    x.view(1, -1).fill_diagonal_(3)
+    x.view(2, 2, 2, 3)[..., 1:].fill_diagonal_(5)
+    y = x * 2
+    y[1:].view(-1, 1).fill_diagonal_(4, wrap=True)
+    y.split(2)[1].view(-1)[1:].as_strided((3,), (2,)).mul_(3)
+    torch.as_strided(y.t()[2:], (2,), (9,), 1).zero_()
+    return y
+
+
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Make]] = {
     "in place": (in_place, tensors((4, 6), (4, 6))),
     "in place on views": (in_place_on_views, tensors((4, 6), (4, 6))),
@@ -89,6 +99,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Make]] = {
     "read and then written": (read_then_written, tensors((4, 6), (4, 6))),
     "swapped": (swapped, tensors((4, 6), (4, 6))),
     "indexed writes": (indexed_writes, tensors((4, 6), (4, 6))),
+    "written through strides of views": (written_through_strides, tensors((4, 6))),
     "an expanded argument": (lambda x: x * 2 + x.sum(), lambda: [torch.randn(1, 6).expand(4, 6)]),
     "an argument that overlaps itself": (
         lambda x: (x + 1, x.sum()),
@@ -101,6 +112,37 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Make]] = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_of_tensors(name: str) -> None:
     check(*FUNCTIONS[name])
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_gradients_of_what_is_written_through_strides_of_a_view(dynamic: bool) -> None:
+    def function(x: Tensor) -> Tensor:
+        y = x * 2
+        y.view(1, -1).fill_diagonal_(3)
+        y.t()[1:].as_strided((2,), (7,)).mul_(x[0, :2])
+        return y * y
+
+    def with_gradient(function: Callable[[Tensor], Tensor]) -> list[Tensor]:
+        leaf = torch.linspace(-1, 1, 24).view(4, 6).requires_grad_()
+        result = function(leaf)
+        return [result, *torch.autograd.grad(result.sum(), [leaf])]
+
+    torch._dynamo.reset()
+    same(with_gradient(torch.compile(function, backend="stepwell", dynamic=dynamic)), with_gradient(function))
+
+
+def test_gradients_of_what_is_read_through_strides_beyond_a_view() -> None:
+    def function(x: Tensor) -> Tensor:
+        y = x * 2
+        return y[:2].as_strided((5,), (1,), 0) * torch.arange(5.0)
+
+    torch._dynamo.reset()
+    leaf = torch.ones(6, requires_grad=True)
+    result = torch.compile(function, backend="stepwell")(leaf)
+    result.sum().backward()
+    assert result.tolist() == [0, 2, 4, 6, 8]
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [0, 2, 0, 0, 0, 0]  # of the two elements that the view has
 
 
 def shared_rows(first: slice, second: slice) -> Make:
