@@ -136,6 +136,37 @@ def _unary(node: fx.Node) -> tuple[Any, ...]:
     return iterator_strides([_value(node)], node.meta["val"].shape, has_numbers=False)
 
 
+def _indexed(node: fx.Node) -> tuple[Any, ...]:
+    """As for an elementwise operator of the source, which repeats along the indices' dims, and the indices, which do
+    along the others. Masks stand for indices of one dim, and such say nothing of the order."""
+    x, sizes = _value(node), node.meta["val"].shape
+    indices: Any = node.args[1]
+    given: list[Tensor | None] = []
+    for index in map(_meta, indices):
+        is_mask = index is not None and index.dtype in (torch.bool, torch.uint8)
+        given += [x.new_empty(1)] * index.ndim if is_mask else [index]
+    given += [None] * (x.ndim - len(given))
+    places = [dim for dim, index in enumerate(given) if index is not None]
+    before = places[0] if places[-1] - places[0] < len(places) else 0
+    steps = [step for step, index in zip(x.stride(), given, strict=True) if index is None]
+    after = len(steps) - before
+    rank = len(sizes) - len(steps)
+    common = sizes[before : before + rank]
+    with x.fake_mode:  # type: ignore[attr-defined]
+        source = x.as_strided(sizes, (*steps[:before], *[0] * rank, *steps[before:]))
+        tensors = [_among(index.expand(common), before, after) for index in given if index is not None]
+        if x.device.type == "cuda" and any(index.stride() != tensors[0].stride() for index in tensors):
+            tensors = [index.contiguous() for index in tensors]
+    return iterator_strides([source, *tensors], sizes, has_numbers=False)
+
+
+def _among(index: Tensor, before: int, after: int) -> Tensor:
+    """The index between dims of size 1."""
+    sizes = (*[1] * before, *index.shape, *[1] * after)
+    strides = view_strides(index, sizes) or (*[0] * before, *index.stride(), *[0] * after)
+    return index.as_strided(sizes, strides)
+
+
 def _apart(node: fx.Node) -> torch.memory_format | None:
     """Gradients of attention: row-major, unless they are to lie in one piece of memory."""
     return None if node.kwargs.get("shared_storage_dqdkdv") else torch.contiguous_format
@@ -203,6 +234,8 @@ RULES: dict[Any, Rule] = {
         "aten.hardtanh.default": _preserved,
         "aten.hardtanh_backward.default": _elementwise,
         "aten.heaviside.default": _combined,
+        "aten._unsafe_index.Tensor": _indexed,
+        "aten.index.Tensor": _indexed,
         "aten.isneginf.default": _unary,
         "aten.isposinf.default": _unary,
         "aten.log_sigmoid_forward.default": _contiguous,

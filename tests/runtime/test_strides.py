@@ -87,6 +87,40 @@ def test_a_size_that_is_checked_to_be_1_broadcasts() -> None:
             compiled(torch.ones(1, 3))
 
 
+ROWS, COLUMNS = torch.tensor([0, 2, 1, 0, 1, 2]).view(3, 2), torch.tensor([0, 2, 1, 0, 1, 2]).view(2, 3).t()
+INDEXED: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "the first dim": lambda x, i, j: x[i],
+    "a later dim": lambda x, i, j: x[..., i],
+    "by int32": lambda x, i, j: x[:, i.int()],
+    "of a transposed tensor": lambda x, i, j: x.transpose(0, 2)[:, i],
+    "of an expanded tensor": lambda x, i, j: x[:1].expand(4, -1, -1, -1)[i],
+    "adjacent dims": lambda x, i, j: x[:, i, j],
+    "adjacent dims, the other index before": lambda x, i, j: x[:, j, i],
+    "dims that are apart": lambda x, i, j: x[i, :, i],
+    "by indices that broadcast": lambda x, i, j: x[i, j[0]],
+    "by dims that broadcast": lambda x, i, j: x[j[0], :, i[:, :1]],
+    "by a dim of size 1": lambda x, i, j: x[i[:, :1]],
+    "by a mask": lambda x, i, j: x[x[:, :, 0, 0] > 0],
+    "by places": lambda x, i, j: x[:, (x[0, :, 0] > 0).nonzero()],
+    "by the places of one dim": lambda x, i, j: x[(x[:, 0, 0, 0] > 0).nonzero()],
+    "what is computed of that": lambda x, i, j: x[i].sin() + 1,
+    "a copy that is written": lambda x, i, j: x.transpose(0, 1).index_put((i,), torch.ones(())),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("name", INDEXED)
+@torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
+def test_indices_order_the_dims_as_in_eager(name: str, dynamic: bool) -> None:
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    arguments = torch.randn(3, 4, 5, 3), COLUMNS, ROWS
+    compiled = torch.compile(INDEXED[name], backend="stepwell", dynamic=dynamic, options={"strict": True})
+    found, expected = compiled(*arguments), INDEXED[name](*arguments)
+    assert found.stride() == expected.stride()
+    torch.testing.assert_close(found, expected)
+
+
 def with_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
     """Result and gradient, for a leaf of the same strides."""
     leaf = x.detach().requires_grad_()
