@@ -507,12 +507,12 @@ class GraphBuilder:
         """The operands in the type that eager computes in for a result of this node's type.
 
         Two tensors of bf16 stay so, since one op rounds once anyway; next to a scalar they are computed in
-        f32, because eager rounds a scalar only where it is a tensor and stands first.
+        f32, because eager rounds a scalar only where it stands first.
         """
         element = self.element
         if compute_type(element) == element or not any(self._is_scalar(operand) for operand in operands):
             return [self.operand(operand, element) for operand in operands]
-        first = operands[0].to(element) if isinstance(operands[0], Value) else operands[0]
+        first = operands[0].to(element) if isinstance(operands[0], Value) else self.full(operands[0], element)
         return [self.operand(operand, compute_type(element)) for operand in (first, *operands[1:])]
 
     def computed(self, operand: Operand) -> Value:

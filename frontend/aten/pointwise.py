@@ -333,7 +333,8 @@ def logaddexp(builder: GraphBuilder, self: Value, other: Value) -> Value:
 
 @imports("aten.xlogy.Tensor", "aten.xlogy.Scalar_Other", "aten.xlogy.Scalar_Self")
 def xlogy(builder: GraphBuilder, self: Operand, other: Operand) -> Value:
-    x, y = builder.computed(self), builder.computed(other)
+    rounded = [value if isinstance(value, Value) else builder.full(value, builder.element) for value in (self, other)]
+    x, y = map(builder.computed, rounded)
     return where(isnan(y), y, where(x.equals(0), 0.0, x * log(y)))
 
 

@@ -48,3 +48,30 @@ def test_numbers_of_powers_are_rounded(name: str, dtype: torch.dtype, dynamic: b
     torch._dynamo.reset()
     found = torch.compile(POWERS[name], backend="stepwell", dynamic=dynamic)(x, number)
     assert torch.equal(found, POWERS[name](x, number))
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_a_number_that_is_divided_is_rounded(dtype: torch.dtype, dynamic: bool) -> None:
+    x, numbers = torch.linspace(0.1, 3, 201).to(dtype), (2.51234, -1.0012)
+    for number in numbers:
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda x, number: number // x, backend="stepwell", dynamic=dynamic)
+        assert torch.equal(compiled(x, number), number // x)
+
+
+LOGARITHMS: dict[str, Callable[[torch.Tensor, torch.Tensor | float], torch.Tensor]] = {
+    "first": lambda x, number: torch.xlogy(number, x),
+    "second": lambda x, number: torch.xlogy(x, number),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", LOGARITHMS)
+def test_a_number_beside_a_logarithm_is_rounded(name: str, dtype: torch.dtype) -> None:
+    """Eager also rounds the logarithm: the product is that of f32, rounded once."""
+    function, number = LOGARITHMS[name], 2.51234
+    x = torch.linspace(0.1, 3, 201).to(dtype)
+    torch._dynamo.reset()
+    found = torch.compile(function, backend="stepwell", dynamic=False)(x, number)
+    assert torch.equal(found, function(x.float(), torch.tensor(number, dtype=dtype).float()).to(dtype))
